@@ -10,7 +10,7 @@ It registers its groups with every broker: heartbeats.py.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self, TypeVar, cast
 
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
@@ -141,10 +141,7 @@ class ClusterClient(Service):
 
     async def _stop(self) -> None:
         self._open = False
-        for group in list(self._heartbeats.producers):
-            await self.leave_producers(group)
-        for group in list(self._heartbeats.consumers):
-            await self.leave_consumers(group)
+        await self._heartbeats.remove_all()
         await self.dispatcher.close()
         await self.pool.close()
         if self._own_machine:
@@ -171,11 +168,19 @@ class ClusterClient(Service):
 
     async def leave_producers(self, group: str) -> None:
         """Unregister a producer from the brokers."""
-        await self._heartbeats.remove_producer(group)
+        await self.unregister_producers(group)
 
     async def leave_consumers(self, group: str) -> None:
         """Unregister a consumer from the brokers."""
-        await self._heartbeats.remove_consumer(group)
+        await self.unregister_consumers(group)
+
+    def unregister_producers(self, group: str) -> Awaitable[object]:
+        """Unregister a producer now. The result can be awaited: it ends with the brokers' responses."""
+        return self._heartbeats.remove_producer(group)
+
+    def unregister_consumers(self, group: str) -> Awaitable[object]:
+        """Unregister a consumer now. The result can be awaited: it ends with the brokers' responses."""
+        return self._heartbeats.remove_consumer(group)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------
 
@@ -221,11 +226,10 @@ class ClusterClient(Service):
                 listener(address)
 
     async def _heartbeat_loop(self) -> None:
-        heartbeats = self._heartbeats
         while True:
             await self.pause_for(self.settings.heartbeat_broker_interval_ms)
-            heartbeats.send_all()
-            if heartbeats.producers or heartbeats.consumers:
+            self.send_heartbeats()
+            if self._heartbeats.producers or self._heartbeats.consumers:
                 await self._connect_missing()
 
     async def _search_loop(self) -> None:

@@ -8,7 +8,7 @@ group (`told`). RocketMQ's brokers ignore both requests.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -115,19 +115,28 @@ class Heartbeats:
         self.consumers[group] = consumer
         self.send_all()
 
-    async def remove_producer(self, group: str) -> None:
-        """Unregister a producer from the brokers."""
-        if group in self.producers:
-            del self.producers[group]
-            await self._unregister(UnregisterClient(client_id=self._client_id, producer_group=group))
+    def remove_producer(self, group: str) -> Awaitable[object]:
+        """Unregister a producer from the brokers now. The result can be awaited: it ends with their responses."""
+        if group not in self.producers:
+            return asyncio.gather()
+        del self.producers[group]
+        return self._unregister(UnregisterClient(client_id=self._client_id, producer_group=group))
 
-    async def remove_consumer(self, group: str) -> None:
-        """Unregister a consumer from the brokers."""
-        if group in self.consumers:
-            del self.consumers[group]
-            await self._unregister(UnregisterClient(client_id=self._client_id, consumer_group=group))
+    def remove_consumer(self, group: str) -> Awaitable[object]:
+        """Unregister a consumer from the brokers now. The result can be awaited: it ends with their responses."""
+        if group not in self.consumers:
+            return asyncio.gather()
+        del self.consumers[group]
+        return self._unregister(UnregisterClient(client_id=self._client_id, consumer_group=group))
 
-    async def _unregister(self, request: UnregisterClient) -> None:
+    async def remove_all(self) -> None:
+        """Unregister all producers and consumers, one after the other."""
+        for group in list(self.producers):
+            await self.remove_producer(group)
+        for group in list(self.consumers):
+            await self.remove_consumer(group)
+
+    def _unregister(self, request: UnregisterClient) -> Awaitable[object]:
         timeout_ms = self._settings.mq_client_api_timeout_ms
         answers = []
         # The last consumer unregisters from slaves, too, although no heartbeat goes there any more.
@@ -135,10 +144,15 @@ class Heartbeats:
             connection = self._pool.open_connection(address)
             # Without a connection there is nothing to do: the broker has unregistered this client by itself.
             if connection is not None:
-                answers.append(connection.ask(request, timeout_ms))
-        for outcome in await asyncio.gather(*answers, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                log.info("goodbye_not_answered", client_id=self._client_id, reason=str(outcome))
+                answer = connection.ask(request, timeout_ms)
+                answer.add_done_callback(self._unregistered)
+                answers.append(answer)
+        return asyncio.gather(*answers, return_exceptions=True)
+
+    def _unregistered(self, answer: asyncio.Future[Answer]) -> None:
+        error = None if answer.cancelled() else answer.exception()
+        if error is not None:
+            log.info("goodbye_not_answered", client_id=self._client_id, reason=str(error))
 
     # -- sending -------------------------------------------------------------------------------------------------
 

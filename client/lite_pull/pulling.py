@@ -192,8 +192,11 @@ class LitePulling:
     async def leave(self, is_failing: bool) -> None:
         """Stop pulling, store offsets, unregister. `is_failing`: the messages of the last poll aren't done."""
         self.membership.stop_pulling()
-        await self.buffer.leave()
-        if not is_failing:
-            self.offsets.poll_begins()
-        await self.held.leave()
-        await self.membership.leave()
+        try:
+            await self.buffer.leave()
+            if not is_failing:
+                self.offsets.poll_begins()
+            await self.held.leave()
+        finally:
+            unregistered = self.membership.leave()
+        await unregistered

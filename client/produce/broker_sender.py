@@ -8,8 +8,9 @@ If `is_gathering` is False (RocketMQ's own brokers), each message is a request, 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import address_to_write, without_master
@@ -28,6 +29,7 @@ from staticfire.client.produce.send_requests import (
 )
 from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.client.produce.waiting_sends import GatheredSends, WaitingSends
+from staticfire.client.produce.waiting_time import WaitingTime
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import AnswerTimeout, ConnectFailed, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.times import UptimeMs
@@ -72,12 +74,14 @@ class BrokerSender:
         self._waiting = WaitingSends()
         self._line = self._waiting.line
         self._side_lines = self._waiting.side_lines
+        self._waiting_time = WaitingTime(self._waiting, settings, client.machine.clock, self._give_up)
         self._is_gathering = client.settings.protocol == "staticfire"
         self._messages_max = settings.gathered_messages_max if self._is_gathering else 1
         self._window = settings.in_flight_gathered_max if self._is_gathering else settings.in_flight_single_max
         self._in_flight = 0
         self._planned = False
         self._blocked = False
+        self._connecting = False
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -99,6 +103,7 @@ class BrokerSender:
         self._backpressure.messages += 1
         self._backpressure.bytes += pending.size
         self._waiting.add(pending)
+        self._waiting_time.include(pending)
         self._plan()
 
     def put_bundle(self, bundled: PendingSend) -> None:
@@ -117,17 +122,17 @@ class BrokerSender:
         """Send as much as the window allows."""
         self._planned = False
         if self._blocked or self._in_flight >= self._window:
+            self._waiting_time.watch()
             return
         address = address_to_write(self._client.routes.addresses, self.broker_name)
         connection = self._client.pool.open_connection(address) if address is not None else None
         if connection is None:
-            self._blocked = True
-            self._client.spawn(self._connect(address), f"connect {self.broker_name}")
+            self._connecting = True
+            self._block(self._connect(address), f"connect {self.broker_name}")
             return
         writable = connection.writable()
         if writable is not None:
-            self._blocked = True
-            self._client.spawn(self._unblock(writable), f"write {self.broker_name}")
+            self._block(self._unblock(writable), f"write {self.broker_name}")
             return
         uptime_ms = self._client.machine.clock.uptime_ms()
         if self._in_flight == 0 and self._is_gathering and len(self._line) >= HALVED_FROM:
@@ -138,13 +143,22 @@ class BrokerSender:
         connection.flush()
         if self._in_flight < self._window:
             self._plan()
+        else:
+            self._waiting_time.watch()
+
+    def _block(self, wait: Coroutine[Any, Any, None], name: str) -> None:
+        """Send nothing until the end of `wait`, or of the time of the sends that wait."""
+        self._blocked = True
+        self._client.spawn(wait, name)
+        self._waiting_time.watch()
 
     def _send_next(self, connection: Connection, uptime_ms: UptimeMs, messages_max: int) -> None:
         settings = self._settings
         taken = self._waiting.take(min(messages_max, self._messages_max), settings.gathered_bytes_max)
         timeout_ms = taken.deadline_ms - uptime_ms
         if timeout_ms <= 0:
-            self._give_up(taken, uptime_ms)
+            self._line.extendleft(reversed(taken.sends))
+            self._waiting_time.end_late(uptime_ms)
             return
         limit_ms = settings.send_msg_max_timeout_per_request_ms
         if 0 < limit_ms < timeout_ms and taken.sends[0].attempts_left:
@@ -181,13 +195,18 @@ class BrokerSender:
 
         return timed
 
-    def _give_up(self, taken: GatheredSends, uptime_ms: UptimeMs) -> None:
-        """Fail sends whose deadline has passed before they could be sent; the others wait again."""
-        late = [pending for pending in taken.sends if pending.deadline_ms <= uptime_ms]
-        in_time = [pending for pending in taken.sends if pending.deadline_ms > uptime_ms]
-        self._line.extendleft(reversed(in_time))
-        words = f"not sent within {self._settings.send_msg_timeout_ms} ms: {self.broker_name} accepts no more data"
-        self._fail(late, AnswerTimeout(words))
+    def _give_up(self, late: list[PendingSend]) -> None:
+        """Fail sends whose time has passed before they could be sent, and which no longer wait."""
+        error: NetworkError
+        if self._connecting:
+            error = ConnectFailed(f"not sent in time: no connection to {self.broker_name} yet")
+        else:
+            does = "reads no data" if self._blocked else "hasn't answered earlier requests"
+            error = AnswerTimeout(f"not sent in time: {self.broker_name} {does}")
+        self._remove(late)
+        for pending in late:
+            self._troubled(pending, error)
+        self._plan()
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -239,10 +258,13 @@ class BrokerSender:
         self._plan()
 
     def _fail(self, sends: list[PendingSend], error: StaticfireError) -> None:
-        self._backpressure.remove(sum([pending.count for pending in sends]), sum([pending.size for pending in sends]))
+        self._remove(sends)
         for pending in sends:
             self._settle(pending, error)
         self._plan()
+
+    def _remove(self, sends: list[PendingSend]) -> None:
+        self._backpressure.remove(sum([pending.count for pending in sends]), sum([pending.size for pending in sends]))
 
     def _settle(self, pending: PendingSend, outcome: Outcome) -> None:
         self._waiting.settle(pending)
@@ -260,10 +282,10 @@ class BrokerSender:
                 raise ConnectFailed(without_master(self.broker_name, slaves))
             await self._client.pool.connection(address)
         except StaticfireError as error:
-            self._blocked = False
+            self._blocked = self._connecting = False
             self._fail(self._waiting.take_all(), error)
         else:
-            self._blocked = False
+            self._blocked = self._connecting = False
             self._leave()
 
     async def _unblock(self, writable: Awaitable[None]) -> None:

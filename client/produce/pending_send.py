@@ -45,6 +45,8 @@ class PendingSend(msgspec.Struct, gc=False, eq=False):
     """The broker and the error of each attempt so far."""
     bundle: "Bundle | None" = None
     """The messages of a bundle, if this isn't a single message."""
+    retried_ms: UptimeMs = UptimeMs(0)
+    """When the current attempt began; 0 for the first one."""
 
     @property
     def count(self) -> int:

@@ -9,7 +9,7 @@ Every send has one result or one exception. Leaving `async with` waits for poste
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
@@ -34,7 +34,7 @@ from staticfire.protocol.errors import (
     ClientError,
     StaticfireError,
 )
-from staticfire.protocol.messages import Message, ReceivedMessage
+from staticfire.protocol.messages import Message, ReceivedMessage, not_a_message
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.runtime.machine import Machine
@@ -91,11 +91,17 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """Refuse new messages, wait for those under way, unregister."""
         sender, self._sender = self._sender, None
         if sender is not None:
-            await sender.backpressure.idle()
-            if self._tracing is not None:
-                await self._tracing.writer.close()
-            sender.close()
-            await self.client.leave_producers(self.group)
+            try:
+                await sender.backpressure.idle()
+                if self._tracing is not None:
+                    await self._tracing.writer.close()
+            finally:
+                # A shared client continues: nothing of this producer may remain in it if the exit is cancelled.
+                if self._tracing is not None:
+                    self._tracing.writer.detach()
+                sender.close()
+                unregistered = self.client.unregister_producers(self.group)
+            await unregistered
 
     @property
     def _open(self) -> Sender:
@@ -182,9 +188,11 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         return future
 
     def _fitting(self, queue: MessageQueue | None, message: Message) -> MessageQueue | None:
-        """Return the queue with its plain name. Raises: ClientError if it belongs to another topic."""
+        """Return the queue with its plain name. Raises: ClientError (it belongs to another topic, not a message)."""
         if queue is None:
             return None
+        if not isinstance(message, Message):
+            raise not_a_message(message)
         namespace = self.client.namespace
         if queue.topic != message.topic and namespace.wrap(queue.topic) != namespace.wrap(message.topic):
             raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
@@ -257,7 +265,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
         """Send messages of one topic as RocketMQ's batch: all are stored next to each other in one queue, or none is.
 
-        Raises: ClientError (nothing in it, mixed topics, delays, too large), and as `send`.
+        Raises: ClientError (nothing in it, mixed topics, a queue of another topic, delays, too large), and as `send`.
         """
         sender = self._open
         if sender.backpressure.is_full:
@@ -267,6 +275,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         sender = self._open
         if not batch:
             await sender.post_batch(batch, queue)  # It raises the reason.
+        queue = self._fitting(queue, batch[0])
         result = await self._hooked(batch[0], queue, lambda: sender.post_batch(batch, queue))
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
@@ -282,7 +291,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     ) -> None:
         """Send a message without a response: it may be lost without notice.
 
-        Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection).
+        Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection, or its broker reads no data).
         """
         chosen = self._fitting(await self._selected(message, queue, selector, key), message)
         if self._hooks is None:
@@ -301,8 +310,17 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         connection = await self.client.pool.connection(await self.client.address_to_write(queue))
         writable = connection.writable()
         if writable is not None:
-            await writable
+            await self._written(writable, queue.broker_name)
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
+
+    async def _written(self, writable: Awaitable[None], broker_name: str) -> None:
+        """Wait until a broker reads data. Raises: AnswerTimeout after the timeout of a send."""
+        timeout_ms = self.settings.send_msg_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await writable
+        except TimeoutError:
+            raise AnswerTimeout(f"not sent within {timeout_ms} ms: {broker_name} reads no data") from None
 
     async def recall(self, topic: str, handle: str) -> str:
         """Recall a delayed message that isn't delivered yet. Return its unique id.

@@ -246,9 +246,11 @@ class Sender:
     def _tried_again(self, pending: PendingSend) -> bool:
         """Pass the message to another broker if attempts and time are left."""
         choice = self._choices.get(pending.queue.topic)
-        if pending.attempts_left == 0 or choice is None or self._clock.uptime_ms() >= pending.deadline_ms:
+        uptime_ms = self._clock.uptime_ms()
+        if pending.attempts_left == 0 or choice is None or uptime_ms >= pending.deadline_ms:
             return False
         pending.attempts_left -= 1
+        pending.retried_ms = uptime_ms
         self._put(pending, self.destinations.next_queue(choice, pending.queue.broker_name))
         return True
 

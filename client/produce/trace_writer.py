@@ -52,6 +52,7 @@ class TraceWriter:
         self._left_out = 0
         self._enough = Wakeup()
         self._task: asyncio.Task[None] | None = None
+        self._is_ending = False
 
     def start(self, spawn: Spawn) -> None:
         """Start to send."""
@@ -73,16 +74,22 @@ class TraceWriter:
 
     async def close(self) -> None:
         """Send the waiting traces, and end."""
+        self._is_ending = True
+        self._enough.wake()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            # A cancelled loop would lose the traces that it is sending.
+            await asyncio.wait([self._task])
         await self._flush()
+        self.detach()
+
+    def detach(self) -> None:
+        """Write nothing more; traces that wait are lost."""
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()
 
     async def _loop(self) -> None:
-        while True:
+        while not self._is_ending:
             await self._enough.wait(FLUSH_MS)
             await self._flush()
 

@@ -93,7 +93,9 @@ class TransactionProducer(Producer):
         self.spawn(self._meet_brokers(), "introduction")
 
     async def _part(self) -> None:
-        self.client.transaction_checks.checkers.pop(self.group, None)
+        # Without a sender it hasn't joined: the checker belongs to another producer of a shared client.
+        if self._sender is not None:
+            self.client.transaction_checks.checkers.pop(self.group, None)
         await super()._part()
 
     async def _meet_brokers(self) -> None:

@@ -5,6 +5,8 @@ when it is added until it is settled, no other message of its queue is sent.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from staticfire.client.cluster.queues import MessageQueue
@@ -35,7 +37,7 @@ class WaitingSends:
         `add`.
         """
         self.side_lines: dict[MessageQueue, deque[PendingSend]] = {}
-        """The sends that wait for an ordered message, by queue. Never iterated."""
+        """The sends that wait for an ordered message, by queue."""
         self._is_mixed = False
         """Whether the line may contain sends other than first attempts that can share a request."""
 
@@ -105,6 +107,18 @@ class WaitingSends:
         self.line.clear()
         return taken
 
+    def everything(self) -> Iterator[PendingSend]:
+        """Yield all sends, with the side lines."""
+        return chain(self.line, *self.side_lines.values())
+
+    def take_late(self, is_late: Callable[[PendingSend], bool]) -> list[PendingSend]:
+        """Remove and return the late sends, also of the side lines. An ordered one releases the sends after it."""
+        aside = [pending for side_line in self.side_lines.values() for pending in _take(side_line, is_late)]
+        late = _take(self.line, is_late)
+        for pending in late:
+            self.settle(pending)
+        return late + aside
+
     def settle(self, pending: PendingSend) -> None:
         """Release the sends after an ordered one, up to and including the next ordered one of the queue."""
         if not pending.ordered:
@@ -116,3 +130,13 @@ class WaitingSends:
             if follower.ordered:
                 self.side_lines[pending.queue] = side_line
                 return
+
+
+def _take(line: deque[PendingSend], is_late: Callable[[PendingSend], bool]) -> list[PendingSend]:
+    """Remove and return the late sends of a line."""
+    late = [pending for pending in line if is_late(pending)]
+    if late:
+        in_time = [pending for pending in line if not is_late(pending)]
+        line.clear()
+        line.extend(in_time)
+    return late

@@ -283,10 +283,15 @@ class PushConsumer(ClientService):
         working, self._working = self._working, None
         if working is None:
             return
-        await working.leave()
-        if self._tracing is not None:
-            await self._tracing.writer.close()
-        await working.membership.leave()
+        try:
+            await working.leave()
+            if self._tracing is not None:
+                await self._tracing.writer.close()
+        finally:
+            if self._tracing is not None:
+                self._tracing.writer.detach()
+            unregistered = working.membership.leave()
+        await unregistered
 
 
 def _retries_of(group: str) -> Subscription:

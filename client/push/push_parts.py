@@ -118,15 +118,17 @@ class PushParts:
         await self.held.move_to_time(stored_ms)
 
     async def leave(self) -> None:
-        """Stop pulling and popping, let listeners end, store offsets, unregister."""
+        """Stop pulling and popping, let listeners end, store offsets."""
         self.membership.stop_pulling()
-        if self.popped is None:
-            await self.listening.leave()
-        else:
-            await asyncio.gather(self.listening.leave(), self.popped.driver.listening.leave())
-            await self.popped.leave()
-        await self.held.leave()
-        await self.send_backs.close()
+        try:
+            if self.popped is None:
+                await self.listening.leave()
+            else:
+                await asyncio.gather(self.listening.leave(), self.popped.driver.listening.leave())
+                await self.popped.leave()
+            await self.held.leave()
+        finally:
+            await self.send_backs.close()
 
 
 def popped_queues(

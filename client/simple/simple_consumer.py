@@ -55,6 +55,7 @@ class SimpleConsumer(ClientService):
         """The full name of the group, as brokers know it."""
         self._subscriptions = Subscriptions(self.client.namespace)
         self._working: Receiving | None = None
+        self._is_joined = False
 
     def __enter__(self) -> "BlockingSimpleConsumer":
         return BlockingSimpleConsumer.enter(self)
@@ -140,6 +141,7 @@ class SimpleConsumer(ClientService):
         """Register with every broker of its topics."""
         client, topics = self.client, list(self._subscriptions.by_topic)
         client.join_consumers(self.group, self.describe)
+        self._is_joined = True
         outcomes = await asyncio.gather(*map(client.routes.fetch, topics), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException) and not isinstance(outcome, BrokerAnswer):
@@ -153,11 +155,18 @@ class SimpleConsumer(ClientService):
 
     async def _part(self) -> None:
         """Stop waiting for messages, and unregister. Unfinished messages are redelivered after their time."""
+        if not self._is_joined:
+            # What is registered for the group belongs to another consumer of a shared client.
+            return
+        self._is_joined = False
         working, self._working = self._working, None
         AdminRequests.of(self.client).consumers.pop(self.group, None)
-        if working is not None:
-            await working.leave()
-        await self.client.leave_consumers(self.group)
+        try:
+            if working is not None:
+                await working.leave()
+        finally:
+            unregistered = self.client.unregister_consumers(self.group)
+        await unregistered
 
     def _at_work(self) -> Receiving:
         if self._working is None:

@@ -208,6 +208,19 @@ async def test_what_a_batch_can_not_be(world: SimulatedWorld, messages: list[Mes
             await producer.send_batch(messages)
 
 
+async def test_a_batch_for_a_queue_of_another_topic_is_refused(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        with pytest.raises(ClientError, match="the message's topic orders isn't that of the queue bills"):
+            await producer.send_batch([Message("orders", b"1")], queue=MessageQueue("bills", "broker-a", 3))
+        for send in (producer.send, producer.send_oneway):
+            with pytest.raises(ClientError, match="a producer sends Message objects"):
+                await send("orders", queue=MessageQueue("orders", "broker-a", 3))  # type: ignore[arg-type]
+        with pytest.raises(ClientError, match="a producer sends Message objects"):
+            await producer.send_batch(["orders"], queue=MessageQueue("orders", "broker-a", 3))  # type: ignore[list-item]
+    assert cluster.bodies == []
+
+
 @BOTH_PROTOCOLS
 async def test_a_oneway_message_arrives_without_an_answer(world: SimulatedWorld, settings: ProducerSettings) -> None:
     cluster = await fake_cluster(world)

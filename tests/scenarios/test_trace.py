@@ -170,3 +170,14 @@ async def test_traces_of_nobody_hold_up_nobody(world: SimulatedWorld, machine: M
     async with Producer("shop", NAMESRV, traced(trace_topic="no-such-topic-with-traces"), machine) as producer:
         for _ in range(BATCH_MAX * 3):
             await producer.send(Message(TOPIC, b"x"))
+
+
+@pytest.mark.parametrize("count", [BATCH_MAX - 1, BATCH_MAX, BATCH_MAX + 1])
+async def test_a_producer_that_closes_while_traces_are_sent_loses_none(
+    world: SimulatedWorld, machine: Machine, count: int
+) -> None:
+    async with Producer("shop", NAMESRV, traced(), machine) as producer:
+        sent = [(await producer.send(Message(TOPIC, b"x"))).message_id for _ in range(count)]
+    async with Admin(NAMESRV, machine=machine) as admin:
+        found = [message_id for message_id in sent if await admin.find(message_id, TRACE_TOPIC)]
+    assert found == sent

@@ -210,9 +210,12 @@ class AssignedQueues:
         """Stop pulling. Cached messages may still be consumed."""
         self._state.is_over = True
 
+    def detach(self) -> None:
+        """Follow the connections of the client no longer."""
+        self._locks.stop()
+
     async def leave(self) -> None:
         """Give all queues away."""
-        self._locks.stop()
         # Our brokers process the requests of a connection one after another, so no wait is needed there.
         if self._client.settings.codec_byte != NATIVE:
             await self.driver.let_pulls_commit(self._table.values())

@@ -5,6 +5,7 @@ it has left, its offsets are stored, and the brokers have removed it and notifie
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import check_conditions
@@ -87,11 +88,13 @@ class Membership:
             if self._route_changed in client.routes.listeners:
                 client.routes.listeners.remove(self._route_changed)
 
-    async def leave(self) -> None:
-        """Unregister from the brokers."""
-        if self._is_joined:
-            self._is_joined = False
-            await self._client.leave_consumers(self._state.group)
+    def leave(self) -> Awaitable[object]:
+        """Unregister from the brokers now. The result can be awaited: it ends with their responses."""
+        self._held.detach()
+        if not self._is_joined:
+            return asyncio.gather()
+        self._is_joined = False
+        return self._client.unregister_consumers(self._state.group)
 
     def try_again(self) -> None:
         """Rebalance soon: not everything could be done."""

@@ -1,0 +1,74 @@
+"""Limits how long sends wait until their broker is connected, reads more data, or has answered earlier requests.
+
+RocketMQ: `sendMsgTimeout` is the time of a message with all its attempts, `sendMsgMaxTimeoutPerRequest` that of each
+attempt but the last, wherever the message waits. A request that was sent has its own timeout in its connection.
+
+All sends of a broker share one timer, which is set when they have to wait. It may ring for nothing, once.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from staticfire.client.cluster.settings import ProducerSettings
+from staticfire.client.produce.pending_send import PendingSend
+from staticfire.client.produce.waiting_sends import WaitingSends
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.machine import Clock
+
+_NEVER = UptimeMs(1 << 62)
+
+
+class WaitingTime:
+    """Ends the waiting sends of one broker that are late. It uses the running event loop."""
+
+    def __init__(
+        self,
+        waiting: WaitingSends,
+        settings: ProducerSettings,
+        clock: Clock,
+        give_up: Callable[[list[PendingSend]], None],
+    ) -> None:
+        """`give_up` gets the late sends, which no longer wait."""
+        self._waiting = waiting
+        self._timeout_ms = settings.send_msg_timeout_ms
+        self._attempt_ms = settings.send_msg_max_timeout_per_request_ms
+        self._clock = clock
+        self._give_up = give_up
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_ms = _NEVER
+
+    def watch(self) -> None:
+        """End each waiting send in time. Hot while the window of requests is full; mostly the timer is set already."""
+        if self._timer is None and self._waiting.line:
+            self._ring_at(min(map(self._due_ms, self._waiting.everything())))
+
+    def include(self, pending: PendingSend) -> None:
+        """End a new send in time, too: if it is a retry, it has less time than those that wait already."""
+        due_ms = self._due_ms(pending)
+        if due_ms < self._rings_ms:
+            self._ring_at(due_ms)
+
+    def end_late(self, uptime_ms: UptimeMs) -> None:
+        """End the sends whose time has passed."""
+        late = self._waiting.take_late(lambda pending: self._due_ms(pending) <= uptime_ms)
+        if late:
+            self._give_up(late)
+
+    def _due_ms(self, pending: PendingSend) -> UptimeMs:
+        """Return when an attempt has waited for too long."""
+        if self._attempt_ms <= 0 or not pending.attempts_left:
+            return pending.deadline_ms
+        began_ms = pending.retried_ms or pending.deadline_ms - self._timeout_ms
+        return UptimeMs(min(pending.deadline_ms, began_ms + self._attempt_ms))
+
+    def _ring_at(self, due_ms: UptimeMs) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_ms = due_ms
+        self._timer = self._loop.call_later(max(due_ms - self._clock.uptime_ms(), 0) / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._rings_ms = None, _NEVER
+        self.end_late(self._clock.uptime_ms())
+        self.watch()
