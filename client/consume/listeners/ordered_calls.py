@@ -1,13 +1,14 @@
 """Calls a listener of ordered consumption, one call after another: in the event loop, or in a thread.
 
 A visit to a thread costs more than most calls. So one visit makes several calls for its queue, for a few milliseconds,
-and stops at a result that isn't a plain success. The results are processed in the event loop.
+and stops at a result that isn't a plain success. The results are processed in the event loop, after the visit. Before
+offsets are stored, the successes of visits that aren't over are committed as well.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from staticfire.client.consume.listeners.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS
+from staticfire.client.consume.listeners.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS, ThreadVisit
 from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
 from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.results.consume_results import Messages
@@ -45,42 +46,71 @@ class OrderedThreadedCalls:
     """Calls the listener in threads."""
 
     def __init__(self, listener: Any, clock: Clock) -> None:
-        self.is_leaving = False
+        self._is_leaving = False
         self._listener = listener
         self._clock = clock
-        self._in_threads: set[int] = set()  # By id() of the queue. Never iterated.
+        self._visits: dict[Queue, ThreadVisit[OrderedCall]] = {}
+        """Those whose end hasn't been processed, including those that are no longer waited for."""
+
+    # -- in the event loop ---------------------------------------------------------------------------------------
 
     @property
     def running(self) -> int:
         """How many threads are in the listener, including those that are no longer waited for."""
-        return len(self._in_threads)
+        return sum(visit.is_in_thread for visit in self._visits.values())
 
     def is_calling(self, queue: Queue) -> bool:
         """Whether a thread is in the listener with messages of a queue, including one that is no longer waited for."""
-        return id(queue) in self._in_threads
+        visit = self._visits.get(queue)
+        return visit is not None and visit.is_in_thread
 
-    def visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
-        """Make calls until one isn't a plain success, or the time of a visit is over. Runs in a thread."""
-        self._in_threads.add(id(queue))
+    def begin(self, queue: Queue) -> ThreadVisit[OrderedCall]:
+        """Return a new visit for a queue, to be made in a thread."""
+        visit = self._visits[queue] = ThreadVisit[OrderedCall](self._is_leaving)
+        return visit
+
+    def ended(self, queue: Queue) -> list[OrderedCall]:
+        """Forget the visit of a queue, and return its finished calls that haven't been taken."""
+        return self._visits.pop(queue).take()
+
+    def take_finished(self) -> list[tuple[Queue, OrderedCall]]:
+        """Remove and return the plain successes of all visits, in order. Another result may only be the last one."""
+        found = []
+        for queue, visit in self._visits.items():
+            made = visit.made[:]
+            successes = len(made) if not made or made[-1].is_plain_success else len(made) - 1
+            found += [(queue, call) for call in visit.take(successes)]
+        return found
+
+    def leave(self) -> None:
+        """Let all visits end with their current call."""
+        self._is_leaving = True
+        for visit in self._visits.values():
+            visit.is_ending = True
+
+    # -- in a thread ---------------------------------------------------------------------------------------------
+
+    def make(self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages]) -> None:
+        """Make calls until one isn't a plain success, or the time of the visit is over."""
+        visit.began_ms = began_ms = self._clock.uptime_ms()
         try:
-            return self._visit(queue, batches)
+            self._make(visit, queue, batches, began_ms)
         finally:
-            self._in_threads.discard(id(queue))
+            visit.is_over = True
 
-    def _visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
-        made: list[OrderedCall] = []
-        uptime_ms = self._clock.uptime_ms()
+    def _make(
+        self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages], uptime_ms: UptimeMs
+    ) -> None:
         end_ms = uptime_ms + VISIT_MS
         for messages in batches:
-            if self.is_leaving or not queue.may_consume(uptime_ms) or uptime_ms >= end_ms:
+            if visit.is_ending or not queue.may_consume(uptime_ms) or uptime_ms >= end_ms:
                 break
             call = self._call(queue, messages, uptime_ms)
-            made.append(call)
             began_ms, uptime_ms = uptime_ms, self._clock.uptime_ms()
             call.took_ms = uptime_ms - began_ms
+            visit.made.append(call)
             if not call.is_plain_success:
                 break
-        return made
 
     def _call(self, queue: Queue, messages: Messages, started_ms: UptimeMs) -> OrderedCall:
         context = OrderedContext(queue.queue, queue.max_offset)

@@ -11,7 +11,6 @@ doesn't wait: there the next owner consumes those messages again.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 
 from staticfire.client.cluster.program_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
@@ -102,13 +101,16 @@ class OrderedConsumption:
         """Do nothing: messages of an ordered queue have no time limit."""
 
     def settle(self) -> None:
-        """Do nothing: results are processed at once."""
+        """Commit the finished calls of threads that are busy with later ones. Other results are processed at once."""
+        for queue, call in [] if self._plain is None else self._plain.take_finished():
+            queue.tally.called(call.took_ms)
+            self._succeeded(queue, call)
 
     async def leave(self) -> None:
         """Start no new calls, and wait for the running ones, up to the limit of the settings."""
         self._ready.clear()
         if self._plain is not None:
-            self._plain.is_leaving = True
+            self._plain.leave()
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
         report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
 
@@ -145,8 +147,7 @@ class OrderedConsumption:
             for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
                 queue.tally.called(call.took_ms)
                 if call.is_plain_success and not queue.is_dropped:
-                    queue.tally.ok += len(call.messages)
-                    self._commit(queue, call)
+                    self._succeeded(queue, call)
                 elif (pause_ms := await self._judge(queue, call)) is not None:
                     return pause_ms
             uptime_ms = self._uptime_ms()
@@ -185,13 +186,25 @@ class OrderedConsumption:
         assert self._plain is not None
         batch_max = self._settings.consume_message_batch_max_size
         batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
-        calls = await self._workers.run_foreign(partial(self._plain.visit, queue, batches))
-        left = [message for batch in batches[len(calls) :] for message in batch]
+        visit = self._plain.begin(queue)
+        try:
+            await self._workers.run_foreign(self._plain.make, visit, queue, batches)
+        except BaseException:
+            self.settle()  # The visit is no longer waited for, and what isn't committed now is consumed again.
+            raise
+        calls = self._plain.ended(queue)
+        left = [message for batch in batches[visit.taken :] for message in batch]
         if left:
             queue.policy.put_back(left)
         return calls
 
     # -- results -------------------------------------------------------------------------------------------------
+
+    def _succeeded(self, queue: Queue, call: OrderedCall) -> None:
+        """Process a plain success, which doesn't count if the queue is lost."""
+        if not queue.is_dropped or queue.policy.is_given_away:
+            queue.tally.ok += len(call.messages)
+            self._commit(queue, call)
 
     async def _judge(self, queue: Queue, call: OrderedCall) -> int | None:
         """Process a result of the listener. Return the pause the queue needs; None for none."""
