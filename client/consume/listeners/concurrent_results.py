@@ -7,7 +7,7 @@ from staticfire.client.cluster.program_errors import ListenerFaults
 from staticfire.client.consume.listeners.threaded_calls import ListenerCall, Queue
 from staticfire.client.consume.queues.instructions import Count, GiveBack, Instructions
 from staticfire.client.consume.queues.queue_driver import Driver
-from staticfire.client.consume.results.consume_results import ConsumeStatus
+from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus, number_of
 from staticfire.client.settings.push_settings import MessageModel, PushSettings
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
@@ -18,6 +18,9 @@ log = logger("client")
 
 Send = Callable[[ReceivedMessage, int], Awaitable[None]]
 """Sends a failed message to a broker, with a delay level. Raises: StaticfireError."""
+
+# The largest one that a request can carry; a broker takes a level above its last one for that.
+DELAY_LEVEL_MAX = 2**31 - 1
 
 _SUCCESS = ConsumeStatus.CONSUME_SUCCESS
 _LATER = ConsumeStatus.RECONSUME_LATER
@@ -70,6 +73,8 @@ class ConcurrentResults:
             if status is not None:
                 self._faults.answered(status, taken_for=_LATER.name)
             status = _LATER
+        if self._is_context_wrong(call.context):
+            status = _LATER
         for instruction in queue.policy.answered(call.messages, status, call.context):
             if isinstance(instruction, GiveBack) or (isinstance(instruction, Count) and not instruction.is_ok):
                 queue.tally.failed += len(instruction.messages)
@@ -77,6 +82,21 @@ class ConcurrentResults:
                 await self._give_back(queue, instruction)
             else:
                 self._carry_out(queue, [instruction])
+
+    def _is_context_wrong(self, context: ConsumeContext) -> bool:
+        """Replace the values that aren't numbers. Return whether it is unknown which messages are done."""
+        level = number_of(context.delay_level_when_next_consume)
+        if level is None or abs(level) > DELAY_LEVEL_MAX:
+            self._faults.set_wrong("delay_level_when_next_consume", context.delay_level_when_next_consume, 0)
+            level = 0
+        context.delay_level_when_next_consume = level
+        if context.ack_index is None:
+            return False
+        done = number_of(context.ack_index)
+        if done is None:
+            self._faults.set_wrong("ack_index", context.ack_index, _LATER.name)
+        context.ack_index = done
+        return done is None
 
     def _carry_out(self, queue: Queue, instructions: Instructions) -> None:
         for instruction in instructions:

@@ -24,7 +24,9 @@ from staticfire.client.consume.listeners.ordered_calls import (
 from staticfire.client.consume.listeners.worker_pool import WorkerPool
 from staticfire.client.consume.queues.instructions import GiveBack
 from staticfire.client.consume.queues.queue_driver import Driver
+from staticfire.client.consume.results.consume_results import number_of
 from staticfire.client.consume.results.ordered_results import (
+    AS_IN_SETTINGS,
     OrderedContext,
     OrderedListener,
     OrderedStatus,
@@ -224,7 +226,18 @@ class OrderedConsumption:
             queue.policy.roll_back()
         if verdict in (OrderedVerdict.COMMIT, OrderedVerdict.KEEP):
             return None
-        return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
+        return self._suspension_ms(call.context)
+
+    def _suspension_ms(self, context: OrderedContext) -> int:
+        """Return how long the queue pauses."""
+        wanted_ms = number_of(context.suspend_current_queue_time_ms)
+        if wanted_ms is None:
+            self._faults.set_wrong(
+                "suspend_current_queue_time_ms", context.suspend_current_queue_time_ms, AS_IN_SETTINGS
+            )
+            wanted_ms = AS_IN_SETTINGS
+        context.suspend_current_queue_time_ms = wanted_ms
+        return suspension_ms(context, self._settings.suspend_current_queue_time_ms)
 
     def _status(self, call: OrderedCall) -> OrderedStatus:
         """Return the listener's status. A value that isn't a status means that the messages are consumed again.
