@@ -5,8 +5,8 @@ sent back. Then it is removed from the process queue, which determines the group
 offset. If a queue is lost while its listeners run, their results are ignored, and the new owner gets the messages.
 
 A coroutine function is awaited by up to `consume_threads` tasks. If it never suspends, one task consumes a whole pull,
-without a task per message. A plain function runs in the machine's worker threads, several messages per visit to a
-thread.
+without a task per message. A plain function runs in up to `consume_threads` threads, which belong to this consumer,
+several messages per visit to a thread.
 """
 
 import asyncio
@@ -62,11 +62,13 @@ class ConcurrentConsumption:
         self._group = group
         self._listener: Any = listener
         self._settings = settings
-        self._machine = machine
         self._uptime_ms = machine.clock.uptime_ms
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
-        self._plain = None if is_async(listener) else ThreadedCalls(listener, self._waiting, machine.clock)
+        self._plain: ThreadedCalls | None = None
+        if not is_async(listener):
+            threads = machine.workers.foreign_threads(settings.consume_threads)
+            self._plain = ThreadedCalls(listener, self._waiting, machine.clock, threads)
         work = self._work_in_threads if self._plain is not None else self._work
         self._pool = WorkerPool(settings.consume_threads, work, spawn, f"listener of {group}")
         self._ramp: asyncio.TimerHandle | None = None
@@ -88,6 +90,8 @@ class ConcurrentConsumption:
 
     def resize(self, threads: int) -> None:
         """Allow this many concurrent listener calls from now on."""
+        if self._plain is not None:
+            self._plain.threads.resize(threads)
         self._pool.resize(threads)
         self._call()
 
@@ -142,7 +146,11 @@ class ConcurrentConsumption:
         if self._giving_back:
             await asyncio.wait(list(self._giving_back), timeout=self._settings.await_termination_ms / 1000)
         self._results.report()
-        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
+        running = 0
+        if self._plain is not None:
+            self._plain.threads.close()
+            running = self._plain.running
+        report_cancelled(self._group, self._listener, cancelled, running)
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:
         """Send overdue messages back to a broker. The results of their running calls will be ignored."""
@@ -210,10 +218,8 @@ class ConcurrentConsumption:
         plain, pool = self._plain, self._pool
         assert plain is not None
         while self._waiting and not pool.is_shrinking:
-            visit = plain.begin()
             self._call()
-            await self._machine.workers.run_foreign(plain.make, visit)
-            failed, end = self._count(plain.ended(visit))
+            failed, end = self._count(await plain.visit())
             if failed or end is not None:
                 await self._judge(failed, end)
 

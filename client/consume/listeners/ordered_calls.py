@@ -14,7 +14,7 @@ from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.consume.results.ordered_results import OrderedContext, OrderedStatus
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.machine import Clock
+from staticfire.runtime.machine import Clock, ForeignThreads
 
 __all__ = ["CALLS_PER_VISIT_MAX", "OrderedCall", "OrderedThreadedCalls"]
 
@@ -43,9 +43,10 @@ class OrderedCall:
 
 
 class OrderedThreadedCalls:
-    """Calls the listener in threads."""
+    """The listener and this consumer's threads, in which it is called."""
 
-    def __init__(self, listener: Any, clock: Clock) -> None:
+    def __init__(self, listener: Any, clock: Clock, threads: ForeignThreads) -> None:
+        self.threads = threads
         self._is_leaving = False
         self._listener = listener
         self._clock = clock
@@ -64,14 +65,16 @@ class OrderedThreadedCalls:
         visit = self._visits.get(queue)
         return visit is not None and visit.is_in_thread
 
-    def begin(self, queue: Queue) -> ThreadVisit[OrderedCall]:
-        """Return a new visit for a queue, to be made in a thread."""
-        visit = self._visits[queue] = ThreadVisit[OrderedCall](self._is_leaving)
-        return visit
+    async def visit(self, queue: Queue, batches: Sequence[Messages]) -> tuple[list[OrderedCall], int]:
+        """Make calls in a thread until one isn't a plain success, or the time of a visit is over.
 
-    def ended(self, queue: Queue) -> list[OrderedCall]:
-        """Forget the visit of a queue, and return its finished calls that haven't been taken."""
-        return self._visits.pop(queue).take()
+        Return the calls that aren't taken, and the number of all calls.
+        """
+        visit = self._visits[queue] = ThreadVisit[OrderedCall](self._is_leaving)
+        # If this is cancelled, the visit continues, and its finished calls can still be taken.
+        await self.threads.run(self._visit, visit, queue, batches)
+        del self._visits[queue]
+        return visit.take(), visit.taken
 
     def take_finished(self) -> list[tuple[Queue, OrderedCall]]:
         """Remove and return the plain successes of all visits, in order. Another result may only be the last one."""
@@ -90,8 +93,7 @@ class OrderedThreadedCalls:
 
     # -- in a thread ---------------------------------------------------------------------------------------------
 
-    def make(self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages]) -> None:
-        """Make calls until one isn't a plain success, or the time of the visit is over."""
+    def _visit(self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages]) -> None:
         visit.began_ms = began_ms = self._clock.uptime_ms()
         try:
             self._make(visit, queue, batches, began_ms)

@@ -65,13 +65,15 @@ class OrderedConsumption:
         self._group = group
         self._listener: Any = listener
         self._settings = settings
-        self._workers = machine.workers
         self._uptime_ms = machine.clock.uptime_ms
         self._driver = driver
         self._give_up = give_up
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Queue] = deque()
-        self._plain = None if is_async(listener) else OrderedThreadedCalls(listener, machine.clock)
+        self._plain: OrderedThreadedCalls | None = None
+        if not is_async(listener):
+            threads = machine.workers.foreign_threads(settings.consume_threads)
+            self._plain = OrderedThreadedCalls(listener, machine.clock, threads)
         self._pool = WorkerPool(settings.consume_threads, self._work, spawn, f"listener of {group}")
         self._faults = ListenerFaults(group)
         self._is_over = False
@@ -88,6 +90,8 @@ class OrderedConsumption:
 
     def resize(self, threads: int) -> None:
         """Allow this many concurrent listener calls from now on."""
+        if self._plain is not None:
+            self._plain.threads.resize(threads)
         self._pool.resize(threads)
         if self._ready:
             self._pool.call()
@@ -114,7 +118,11 @@ class OrderedConsumption:
         if self._plain is not None:
             self._plain.leave()
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
-        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
+        running = 0
+        if self._plain is not None:
+            self._plain.threads.close()
+            running = self._plain.running
+        report_cancelled(self._group, self._listener, cancelled, running)
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -188,14 +196,12 @@ class OrderedConsumption:
         assert self._plain is not None
         batch_max = self._settings.consume_message_batch_max_size
         batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
-        visit = self._plain.begin(queue)
         try:
-            await self._workers.run_foreign(self._plain.make, visit, queue, batches)
+            calls, called = await self._plain.visit(queue, batches)
         except BaseException:
             self.settle()  # The visit is no longer waited for, and what isn't committed now is consumed again.
             raise
-        calls = self._plain.ended(queue)
-        left = [message for batch in batches[visit.taken :] for message in batch]
+        left = [message for batch in batches[called:] for message in batch]
         if left:
             queue.policy.put_back(left)
         return calls

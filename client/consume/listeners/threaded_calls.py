@@ -12,7 +12,7 @@ from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.results.consume_results import ConsumeContext, Messages
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.machine import Clock
+from staticfire.runtime.machine import Clock, ForeignThreads
 
 if TYPE_CHECKING:
     from staticfire.client.consume.popping.pop_queue import PopQueue
@@ -78,9 +78,10 @@ class ThreadVisit(Generic[Call]):
 
 
 class ThreadedCalls:
-    """The listener and the calls that wait for it."""
+    """The listener, the calls that wait for it, and this consumer's threads."""
 
-    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
+    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock, threads: ForeignThreads) -> None:
+        self.threads = threads
         self._visits: dict[ThreadVisit[ListenerCall], None] = {}
         """Those whose end hasn't been processed, including those that are no longer waited for."""
         self._is_leaving = False
@@ -100,14 +101,12 @@ class ThreadedCalls:
         """How many threads are in the listener, including those that are no longer waited for."""
         return sum(visit.is_in_thread for visit in self._visits)
 
-    def begin(self) -> ThreadVisit[ListenerCall]:
-        """Return a new visit, to be made in a thread."""
+    async def visit(self) -> list[ListenerCall]:
+        """Make calls in a thread until none waits, or the time of a visit is over. Return those that aren't taken."""
         visit: ThreadVisit[ListenerCall] = ThreadVisit(self._is_leaving)
         self._visits[visit] = None
-        return visit
-
-    def ended(self, visit: ThreadVisit[ListenerCall]) -> list[ListenerCall]:
-        """Forget a visit, and return its finished calls that haven't been taken."""
+        # If this is cancelled, the visit continues, and its finished calls can still be taken.
+        await self.threads.run(self._visit, visit)
         del self._visits[visit]
         return visit.take()
 
@@ -137,8 +136,7 @@ class ThreadedCalls:
 
     # -- in a thread ---------------------------------------------------------------------------------------------
 
-    def make(self, visit: ThreadVisit[ListenerCall]) -> None:
-        """Make calls until none waits, or the time of the visit is over."""
+    def _visit(self, visit: ThreadVisit[ListenerCall]) -> None:
         visit.began_ms = began_ms = self._clock.uptime_ms()
         try:
             self._make(visit, began_ms)
