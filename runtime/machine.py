@@ -243,6 +243,19 @@ class Files(Protocol):
         """
 
 
+class ForeignThreads(Protocol):
+    """Threads for the functions of one part of a user's program, which may never end."""
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        """Run `function(*arguments)` in one of them. If the caller is cancelled, the function runs to its end."""
+
+    def resize(self, threads_max: int) -> None:
+        """Change how many functions may run at the same time. Running ones aren't stopped."""
+
+    def close(self) -> object:
+        """Let the threads end, each after its current function. Nothing can be run after that."""
+
+
 class Workers(Protocol):
     """Threads for blocking functions."""
 
@@ -251,6 +264,12 @@ class Workers(Protocol):
 
     async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
         """Like `run`, for a user's function that may never end: neither `close` nor the process waits for it."""
+
+    def foreign_threads(self, threads_max: int) -> ForeignThreads:
+        """Return threads of its own for a part that runs many such functions. None is started before it is needed.
+
+        `close` closes them, too.
+        """
 
     async def close(self) -> None:
         """Wait for the functions of `run` and end the threads. Nothing can be run after that."""

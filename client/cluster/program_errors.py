@@ -58,9 +58,16 @@ class ListenerFaults:
 
     def answered(self, status: object, taken_for: str) -> None:
         """Count a result that isn't valid here."""
+        self._count_strange(words_of(status), taken_for)
+
+    def set_wrong(self, name: str, value: object, taken_for: object) -> None:
+        """Count a value that a listener has set in its context, and that isn't valid there."""
+        self._count_strange(f"context.{name}={words_of(value)}", str(taken_for))
+
+    def _count_strange(self, answer: str, taken_for: str) -> None:
         self._strange = times = self._strange + 1
         if is_told(times):
-            log.warning("listener_answer", group=self._group, answer=words_of(status), taken_for=taken_for, times=times)
+            log.warning("listener_answer", group=self._group, answer=answer, taken_for=taken_for, times=times)
 
 
 def is_async(listener: object) -> bool:

@@ -111,7 +111,7 @@ class ConsumerAdmin:
                 raise
             result.consume_result, result.remark = "CR_THROW_EXCEPTION", words_of(error)
         if self._is_ordered:
-            result.auto_commit = context.auto_commit
+            result.auto_commit = bool(context.auto_commit)  # A listener may set anything.
         result.spent_time_mills = self._clock.uptime_ms() - began_ms
         return result
 

@@ -174,7 +174,7 @@ class PushConsumer(ClientService):
         return self._threads
 
     def update_consume_threads(self, threads: int) -> None:
-        """Allow this many concurrent listener calls from now on. Plain functions also need a thread of the machine.
+        """Allow this many concurrent listener calls from now on. For plain functions, this is the number of threads.
 
         Raises: ClientError below 1.
         """

@@ -8,8 +8,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 NAME = "staticfire-listener"
 
 
@@ -28,51 +29,83 @@ class DaemonThreads:
     def __init__(self, threads_max: int) -> None:
         self._threads_max = threads_max
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._threads: list[threading.Thread] = []
-        self._busy: dict[threading.Thread, None] = {}
         self._lock = threading.Lock()
+        self._count = 0
+        """How many threads will take further calls. The others end after their current function, or now."""
+        self._unfinished = 0
+        """How many functions wait for a thread or run."""
+        self._threads: dict[threading.Thread, None] = {}
+        self._busy: dict[threading.Thread, None] = {}
         self._is_closed = False
 
-    async def run(self, function: Callable[..., Any], *arguments: object) -> Any:
+    @property
+    def is_over(self) -> bool:
+        """Whether it is closed, and all its threads have ended."""
+        return self._is_closed and not self._threads
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a function in a thread and return its result. If the caller is cancelled, the function continues."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("these workers are closed and can't run anything any more")
+            self._unfinished += 1
             self._calls.put(_Call(future, loop, function, arguments))
-            if not self._idle.acquire(blocking=False) and len(self._threads) < self._threads_max:
-                thread = threading.Thread(target=self._work, name=f"{NAME}_{len(self._threads)}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-        return await future
+            self._start_needed()
+        result: T = await future
+        return result
+
+    def resize(self, threads_max: int) -> None:
+        """Change the limit. Threads above it end: idle ones now, others after their current function."""
+        with self._lock:
+            self._threads_max = threads_max
+            if self._is_closed:
+                return
+            self._start_needed()
+            for _ in range(min(self._count - threads_max, self._count - self._unfinished)):
+                self._count -= 1
+                self._calls.put(None)
 
     def close(self) -> list[threading.Thread]:
         """Let each thread end after its current function; return the idle threads, which end now."""
         with self._lock:
-            self._is_closed = True
-            threads, self._threads = self._threads, []
-        for _ in threads:
-            self._calls.put(None)
-        return [thread for thread in threads if thread not in self._busy]
+            if not self._is_closed:
+                self._is_closed = True
+                for _ in range(self._count):
+                    self._calls.put(None)
+            return [thread for thread in self._threads if thread not in self._busy]
+
+    def _start_needed(self) -> None:
+        while self._count < min(self._unfinished, self._threads_max):
+            thread = threading.Thread(target=self._work, name=f"{NAME}_{self._count}", daemon=True)
+            self._count += 1
+            self._threads[thread] = None
+            thread.start()
 
     def _work(self) -> None:
         own = threading.current_thread()
-        while (call := self._calls.get()) is not None:
+        is_kept = True
+        while is_kept and (call := self._calls.get()) is not None:
             self._busy[own] = None
             result, error = None, None
             try:
                 result = call.function(*call.arguments)
             except BaseException as raised:  # noqa: BLE001 (the caller must be notified of any error)
                 error = raised
-            del self._busy[own]
-            self._idle.release()
+            with self._lock:
+                del self._busy[own]
+                self._unfinished -= 1
+                if self._count > self._threads_max and not self._is_closed:
+                    self._count -= 1
+                    is_kept = False
             try:
                 call.loop.call_soon_threadsafe(_settle, call.future, result, error)
             except RuntimeError:
                 pass  # The event loop is closed: no caller waits for the outcome.
             del call, result, error
+        with self._lock:
+            del self._threads[own]
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:

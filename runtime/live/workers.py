@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from staticfire.runtime.live.daemon_threads import DaemonThreads
 
 T = TypeVar("T")
-# The limit of each pool. A broker needs a few threads. For a consumer's synchronous listeners, RocketMQ's
-# consumeThreadMax is 20.
+# The limit of the pools of `run` and `run_foreign`. A broker needs a few threads. Consumers have their own ones.
 THREADS_MAX = 32
 
 
 class LiveWorkers:
-    """Two thread pools, started when needed: one for functions that end, one for functions of the user's program."""
+    """Thread pools, started when needed: one for functions that end, others for functions of the user's program."""
 
     def __init__(self, threads_max: int = THREADS_MAX) -> None:
         self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix="staticfire")
         self._threads_max = threads_max
         self._foreign: DaemonThreads | None = None
+        self._all_foreign: list[DaemonThreads] = []
         self._is_closed = False
         self._were_needed = False
 
@@ -36,15 +36,19 @@ class LiveWorkers:
         Neither `close` nor the end of the process waits for it.
         """
         if self._foreign is None:
-            # Imported here because servers run no such functions.
-            from staticfire.runtime.live.daemon_threads import DaemonThreads
+            self._foreign = self.foreign_threads(self._threads_max)
+        return await self._foreign.run(function, *arguments)
 
-            self._foreign = DaemonThreads(self._threads_max)
-            if self._is_closed:
-                self._foreign.close()
-        self._were_needed = True
-        result: T = await self._foreign.run(function, *arguments)
-        return result
+    def foreign_threads(self, threads_max: int) -> "DaemonThreads":
+        """Return threads for one part of the user's program, so that its stuck functions don't delay other parts."""
+        # Imported here because servers run no such functions.
+        from staticfire.runtime.live.daemon_threads import DaemonThreads
+
+        threads = DaemonThreads(threads_max)
+        self._all_foreign = [*(one for one in self._all_foreign if not one.is_over), threads]
+        if self._is_closed:
+            threads.close()
+        return threads
 
     async def close(self) -> None:
         """Wait for the running functions without blocking the event loop, and end the threads. May be called twice.
@@ -52,9 +56,9 @@ class LiveWorkers:
         It doesn't wait for functions of the user's program.
         """
         self._is_closed = True
-        idle = [] if self._foreign is None else self._foreign.close()
+        idle = [thread for threads in self._all_foreign for thread in threads.close()]
         # This is the case for most short-lived clients. The closing thread would take half of their shutdown time.
-        if not self._were_needed:
+        if not self._were_needed and not idle:
             self._pool.shutdown()
             return
         loop = asyncio.get_running_loop()

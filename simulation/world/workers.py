@@ -40,6 +40,9 @@ class SimulatedWorkers:
     async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
         return await self.run(function, *arguments)
 
+    def foreign_threads(self, threads_max: int) -> "SimulatedThreads":
+        return SimulatedThreads(self)
+
     async def close(self) -> None:
         self._is_closed = True
 
@@ -65,3 +68,17 @@ class SimulatedWorkers:
 
         self._loop.call_at_ns(self._loop.uptime_ns + round(delay_ms * 1e6), done, context=WIRE)
         await is_done
+
+
+class SimulatedThreads:
+    """Threads of one part of a program. No limit is needed: nothing else runs while a function runs."""
+
+    def __init__(self, workers: SimulatedWorkers) -> None:
+        self._workers = workers
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self._workers.run(function, *arguments)
+
+    def resize(self, threads_max: int) -> None: ...
+
+    def close(self) -> None: ...

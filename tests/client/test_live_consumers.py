@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -15,12 +16,15 @@ from staticfire.client import (
     ConsumeStatus,
     Message,
     MessageModel,
+    OrderedStatus,
     Producer,
     ProducerSettings,
     PushConsumer,
     PushSettings,
 )
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.consume.results.consume_results import Messages
+from staticfire.runtime.live import live_machine
 from tests.client.live_cluster import live_cluster
 from tests.protocols import in_both_protocols
 
@@ -107,6 +111,56 @@ async def test_plain_functions_run_in_threads_side_by_side(namesrv: str) -> None
         assert len(await tally.all()) == 100
     assert len(names) >= 4
     assert threading.current_thread().name not in names
+
+
+async def test_there_are_as_many_threads_as_the_settings_say(namesrv: str) -> None:
+    tally = Tally(40)
+    meeting = threading.Barrier(40, timeout=WITHIN_S)
+    consumer = PushConsumer("billing", namesrv, PushSettings(consume_threads=10))
+    consumer.subscribe("orders")
+
+    @consumer.listener
+    def listen(messages: Messages, context: ConsumeContext) -> ConsumeStatus:
+        meeting.wait()  # Forty listeners have to run at once, or none of them ends.
+        tally.add(messages)
+        return SUCCESS
+
+    async with consumer, Producer("shop", namesrv) as producer:
+        await producer.send_many([Message("orders", b"%d" % number) for number in range(40)])
+        consumer.update_consume_threads(40)
+        assert len(await tally.all()) == 40
+
+
+@pytest.mark.parametrize("is_ordered", [False, True], ids=["concurrent", "ordered"])
+async def test_stuck_listeners_leave_the_threads_of_other_consumers_alone(namesrv: str, is_ordered: bool) -> None:
+    release, stuck, tally = threading.Event(), Tally(8), Tally(100)
+
+    def hang(messages: Messages, context: object) -> Any:
+        stuck.add(messages)
+        release.wait()
+        return OrderedStatus.SUCCESS if is_ordered else SUCCESS
+
+    def listen(messages: Messages, context: object) -> Any:
+        tally.add(tuple(message for message in messages if message.body != b"hang"))
+        return OrderedStatus.SUCCESS if is_ordered else SUCCESS
+
+    def consumer(group: str, listener: Callable[..., Any]) -> PushConsumer:
+        one = PushConsumer(group, client=client, settings=PushSettings(await_termination_ms=100))
+        one.subscribe("orders")
+        (one.ordered_listener if is_ordered else one.listener)(listener)
+        return one
+
+    machine = live_machine(threads_max=8)
+    async with ClusterClient(namesrv, machine=machine) as client, Producer("shop", client=client) as producer:
+        async with consumer("stuck", hang):
+            for queue in await producer.queues("orders"):
+                await producer.send(Message("orders", b"hang"), queue=queue)
+            await stuck.all()
+            async with consumer("billing", listen):
+                await producer.send_many([Message("orders", b"%d" % number) for number in range(100)])
+                assert len(await tally.all()) == 100
+        release.set()
+    await machine.workers.close()
 
 
 async def test_offsets_are_where_they_were_after_a_restart(namesrv: str) -> None:

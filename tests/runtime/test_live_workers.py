@@ -10,6 +10,7 @@ import pytest
 
 from staticfire.runtime.live import identity, live_machine
 from staticfire.runtime.live.workers import LiveWorkers
+from staticfire.runtime.machine import ForeignThreads
 
 
 async def test_functions_run_in_threads_beside_each_other_up_to_the_maximum() -> None:
@@ -110,6 +111,92 @@ async def test_functions_that_never_end_hold_up_neither_others_nor_the_close() -
         await workers.run_foreign(print)
     release.set()
     await hanging
+
+
+class Hanging:
+    """Functions that hang in threads until `release`."""
+
+    def __init__(self, threads: ForeignThreads) -> None:
+        self.threads = threads
+        self.running = 0
+        self.release = threading.Event()
+        self._begun = asyncio.Semaphore(0)
+        self._loop = asyncio.get_running_loop()
+        self._tasks: list[asyncio.Future[threading.Thread]] = []
+
+    def start(self, count: int) -> None:
+        self._tasks += [asyncio.ensure_future(self.threads.run(self._hang)) for _ in range(count)]
+
+    def _hang(self) -> threading.Thread:
+        self._loop.call_soon_threadsafe(self._begun.release)
+        self.release.wait()
+        return threading.current_thread()
+
+    async def begun(self, count: int) -> None:
+        """Return when this many have begun since the last time, and none more."""
+        async with asyncio.timeout(20):
+            for _ in range(count):
+                await self._begun.acquire()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert self._begun.locked()
+
+    async def end(self) -> list[threading.Thread]:
+        self.release.set()
+        return await asyncio.gather(*self._tasks)
+
+
+async def test_parts_with_their_own_threads_dont_wait_for_each_other() -> None:
+    workers = LiveWorkers(threads_max=1)
+    one, other = Hanging(workers.foreign_threads(40)), Hanging(workers.foreign_threads(2))
+    one.start(41)
+    await one.begun(40)
+    other.start(1)
+    await other.begun(1)
+    assert await workers.run_foreign(divmod, 17, 5) == (3, 2)
+    await workers.close()
+    for hanging in (one, other):
+        assert all(thread.daemon for thread in await hanging.end())
+
+
+async def test_the_number_of_threads_can_be_changed() -> None:
+    threads = LiveWorkers().foreign_threads(1)
+    hanging = Hanging(threads)
+    hanging.start(3)
+    await hanging.begun(1)
+    threads.resize(2)
+    await hanging.begun(1)
+    threads.resize(3)
+    await hanging.begun(1)
+    threads.resize(1)
+    ended = set(await hanging.end())
+    [kept] = {await threads.run(threading.current_thread) for _ in range(3)}
+    assert kept in ended
+    for thread in ended - {kept}:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+    threads.resize(2)
+    again = Hanging(threads)
+    again.start(2)
+    await again.begun(2)
+    threads.close()
+    for thread in await again.end():
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+
+
+async def test_idle_threads_above_a_smaller_number_end() -> None:
+    threads = LiveWorkers().foreign_threads(3)
+    hanging = Hanging(threads)
+    hanging.start(3)
+    await hanging.begun(3)
+    used = set(await hanging.end())
+    threads.resize(1)
+    [kept] = {await threads.run(threading.current_thread) for _ in range(3)}
+    for thread in used - {kept}:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+    threads.close()
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, ValueError, StopIteration])

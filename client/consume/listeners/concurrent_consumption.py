@@ -5,19 +5,26 @@ sent back. Then it is removed from the process queue, which determines the group
 offset. If a queue is lost while its listeners run, their results are ignored, and the new owner gets the messages.
 
 A coroutine function is awaited by up to `consume_threads` tasks. If it never suspends, one task consumes a whole pull,
-without a task per message. A plain function runs in the machine's worker threads, several messages per visit to a
-thread.
+without a task per message. A plain function runs in up to `consume_threads` threads, which belong to this consumer,
+several messages per visit to a thread.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from staticfire.client.cluster.program_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
-from staticfire.client.consume.listeners.threaded_calls import ListenerCall, Queue, ThreadedCalls, Waiting
+from staticfire.client.consume.listeners.concurrent_results import ConcurrentResults, Send
+from staticfire.client.consume.listeners.threaded_calls import (
+    VISIT_MS,
+    ListenerCall,
+    Queue,
+    ThreadedCalls,
+    Waiting,
+)
 from staticfire.client.consume.listeners.worker_pool import WorkerPool
-from staticfire.client.consume.queues.instructions import Count, GiveBack, Instructions
+from staticfire.client.consume.queues.instructions import GiveBack
 from staticfire.client.consume.queues.queue_driver import Driver
 from staticfire.client.consume.results.consume_results import (
     ConsumeContext,
@@ -25,17 +32,10 @@ from staticfire.client.consume.results.consume_results import (
     Listener,
     split_into_batches,
 )
-from staticfire.client.settings.push_settings import MessageModel, PushSettings
-from staticfire.protocol.errors import StaticfireError
+from staticfire.client.settings.push_settings import PushSettings
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Spawn
-
-log = logger("client")
-
-Send = Callable[[ReceivedMessage, int], Awaitable[None]]
-"""Sends a failed message to a broker, with a delay level. Raises: StaticfireError."""
 
 # After this many calls that didn't suspend, other tasks of the event loop get a turn.
 CALLS_IN_A_ROW_MAX = 32
@@ -62,19 +62,19 @@ class ConcurrentConsumption:
         self._group = group
         self._listener: Any = listener
         self._settings = settings
-        self._is_broadcasting = settings.message_model is MessageModel.BROADCASTING
-        self._machine = machine
         self._uptime_ms = machine.clock.uptime_ms
-        self._driver = driver
-        self._send_back = send_back
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
-        self._plain = None if is_async(listener) else ThreadedCalls(listener, self._waiting, machine.clock)
+        self._plain: ThreadedCalls | None = None
+        if not is_async(listener):
+            threads = machine.workers.foreign_threads(settings.consume_threads)
+            self._plain = ThreadedCalls(listener, self._waiting, machine.clock, threads)
         work = self._work_in_threads if self._plain is not None else self._work
         self._pool = WorkerPool(settings.consume_threads, work, spawn, f"listener of {group}")
         self._ramp: asyncio.TimerHandle | None = None
+        self._collecting: asyncio.TimerHandle | None = None
         self._faults = ListenerFaults(group)
-        self._finished: list[Queue] = []
+        self._results = ConcurrentResults(group, settings, machine.clock, send_back, driver, self._faults)
         self._spawn = spawn
         self._giving_back: dict[asyncio.Task[None], None] = {}
 
@@ -90,6 +90,8 @@ class ConcurrentConsumption:
 
     def resize(self, threads: int) -> None:
         """Allow this many concurrent listener calls from now on."""
+        if self._plain is not None:
+            self._plain.threads.resize(threads)
         self._pool.resize(threads)
         self._call()
 
@@ -115,36 +117,64 @@ class ConcurrentConsumption:
     def _help(self) -> None:
         """Use one more thread: the others have been busy for a while."""
         self._ramp = None
+        if self._collecting is None and self._plain is not None and self._plain.is_visiting:
+            self._collecting = self._loop.call_later(VISIT_MS / 1000, self._collect)
         if self._waiting:
             self._pool.call()
             if self._pool.busy < self._pool.size:
                 self._ramp = self._loop.call_later(RAMP_MS / 1000, self._help)
 
+    def _collect(self) -> None:
+        """Process the finished calls of visits to threads whose current call takes long."""
+        assert self._plain is not None
+        self._collecting = None
+        if self._plain.end_long_visits(self._uptime_ms()):
+            self._collecting = self._loop.call_later(VISIT_MS / 1000, self._collect)
+        self.settle()
+
     async def leave(self) -> None:
         """Start no new calls, and wait for the running ones, up to the limit of the settings."""
         self._waiting.clear()
-        if self._ramp is not None:
-            self._ramp.cancel()
+        for timer in (self._ramp, self._collecting):
+            if timer is not None:
+                timer.cancel()
         if self._plain is not None:
-            self._plain.is_leaving = True
+            self._plain.leave()
+        self.settle()
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
+        self.settle()
         if self._giving_back:
             await asyncio.wait(list(self._giving_back), timeout=self._settings.await_termination_ms / 1000)
-        self.settle()
-        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
+        self._results.report()
+        running = 0
+        if self._plain is not None:
+            self._plain.threads.close()
+            running = self._plain.running
+        report_cancelled(self._group, self._listener, cancelled, running)
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:
         """Send overdue messages back to a broker. The results of their running calls will be ignored."""
-        task = self._spawn(self._give_back_overdue(queue, overdue), f"overdue in {queue.queue}")
+        self._give_back_in_task(self._results.give_back_overdue(queue, overdue), f"overdue in {queue.queue}")
+
+    def _give_back_in_task(self, giving: Coroutine[Any, Any, None], name: str) -> None:
+        task = self._spawn(giving, name)
         self._giving_back[task] = None
         task.add_done_callback(self._giving_back.pop)
+
+    def settle(self) -> None:
+        """Report to the queues which of their messages are done, also by visits to threads that aren't over."""
+        if self._plain is not None:
+            failed, end = self._count(self._plain.take_finished())
+            if failed or end is not None:
+                self._give_back_in_task(self._judge(failed, end), f"failed calls of {self._group}")
+        self._results.report()
 
     # -- calling -------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         """Await the listener for one call after another until none waits."""
         waiting, pool, listener, uptime_ms = self._waiting, self._pool, self._listener, self._uptime_ms
-        own = asyncio.current_task()
+        own, results = asyncio.current_task(), self._results
         in_a_row = 0
         started_ms = uptime_ms()
         while waiting and not pool.is_shrinking:
@@ -170,12 +200,12 @@ class ConcurrentConsumption:
                 tally.consume_ms += ended_ms - started_ms
                 started_ms = ended_ms  # The next call begins now.
             if status is _SUCCESS and context.ack_index is None:
-                if queue.finished:  # The same as `_done`, without a function call: this is the hot path.
+                if queue.finished:  # The same as `done`, without a function call: this is the hot path.
                     queue.finished += messages
                 else:
-                    self._done(queue, messages)
+                    results.done(queue, messages)
             else:
-                await self._judge(ListenerCall(queue, messages, context, status))
+                await results.judge(ListenerCall(queue, messages, context, status))
                 started_ms = uptime_ms()
             in_a_row += 1
             if in_a_row == CALLS_IN_A_ROW_MAX:
@@ -189,98 +219,32 @@ class ConcurrentConsumption:
         assert plain is not None
         while self._waiting and not pool.is_shrinking:
             self._call()
-            calls = await self._machine.workers.run_foreign(plain.visit)
-            later, end = [], None
-            for call in calls:
-                call.queue.tally.called(call.took_ms)
-                if call.error is not None:
-                    if ends_consumer(call.error):
-                        end = call.error
-                        continue
-                    self._faults.raised(call.error)
-                    call.status = _LATER
-                if call.status is _SUCCESS and call.context.ack_index is None:
-                    self._done(call.queue, call.messages)
-                else:
-                    later.append(call)
-            for call in later:
-                await self._judge(call)
-            if end is not None:
-                raise end
+            failed, end = self._count(await plain.visit())
+            if failed or end is not None:
+                await self._judge(failed, end)
 
-    # -- results -------------------------------------------------------------------------------------------------
-
-    def _done(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
-        """Mark messages as done. They are reported at the end of this tick, with the others of their queue."""
-        if not queue.finished:
-            if not self._finished:
-                self._loop.call_soon(self.settle)
-            self._finished.append(queue)
-        queue.finished += messages
-
-    def settle(self) -> None:
-        """Report to the queues which of their messages are done."""
-        finished, self._finished = self._finished, []
-        uptime_ms = self._uptime_ms()
-        for queue in finished:
-            messages, queue.finished = queue.finished, []
-            queue.tally.ok += len(messages)
-            self._driver.carry_out(queue, queue.done(messages, uptime_ms))
-
-    async def _judge(self, call: ListenerCall) -> None:
-        """Process a result of the listener, whatever it is."""
-        queue, status = call.queue, call.status
-        if queue.is_dropped:
-            return
-        if status is not _SUCCESS and status is not _LATER:
-            if status is not None:
-                self._faults.answered(status, taken_for=_LATER.name)
-            status = _LATER
-        for instruction in queue.policy.answered(call.messages, status, call.context):
-            if isinstance(instruction, GiveBack) or (isinstance(instruction, Count) and not instruction.is_ok):
-                queue.tally.failed += len(instruction.messages)
-            if isinstance(instruction, GiveBack):
-                await self._give_back(queue, instruction)
+    def _count(self, calls: list[ListenerCall]) -> tuple[list[ListenerCall], BaseException | None]:
+        """Mark the messages of successful calls as done. Return the others, and the error that ends the consumer."""
+        failed, end = [], None
+        for call in calls:
+            call.queue.tally.called(call.took_ms)
+            if call.error is not None:
+                if ends_consumer(call.error):
+                    end = call.error
+                    continue
+                self._faults.raised(call.error)
+                call.status = _LATER
+            if call.status is _SUCCESS and call.context.ack_index is None:
+                self._results.done(call.queue, call.messages)
             else:
-                self._carry_out(queue, [instruction])
+                failed.append(call)
+                for message in call.messages:
+                    message.consume_started_ms = 0  # Its listener has ended: it can't take too long any more.
+        return failed, end
 
-    def _carry_out(self, queue: Queue, instructions: Instructions) -> None:
-        for instruction in instructions:
-            if isinstance(instruction, Count) and instruction.is_ok:
-                self._done(queue, instruction.messages)
-            elif isinstance(instruction, Count):
-                self._driver.carry_out(queue, queue.let_go(list(instruction.messages), self._uptime_ms()))
-            else:
-                self._driver.carry_out(queue, [instruction])
-
-    async def _give_back(self, queue: Queue, failed: GiveBack) -> None:
-        """Send messages back one by one, and report to the queue which ones no broker accepted."""
-        kept = []
-        for message in failed.messages:
-            if queue.is_dropped:
-                return
-            if not queue.policy.is_to_give_back(message):
-                continue
-            try:
-                await self._send_back(message, failed.delay_level)
-            except StaticfireError as error:
-                log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
-                kept.append(message)
-            else:
-                self._driver.carry_out(queue, queue.let_go([message], self._uptime_ms()))
-        self._driver.carry_out(queue, queue.policy.kept(kept, self._uptime_ms()))
-
-    async def _give_back_overdue(self, queue: Queue, overdue: GiveBack) -> None:
-        """Process messages that took too long."""
-        for message in overdue.messages:
-            took_ms = self._uptime_ms() - message.consume_started_ms
-            log.warning("message_overdue", group=self._group, message_id=message.message_id, took_ms=took_ms)
-            is_taken = True
-            if not self._is_broadcasting:
-                try:
-                    await self._send_back(message, overdue.delay_level)
-                except StaticfireError as error:
-                    is_taken = False
-                    log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
-            if not queue.is_dropped:
-                self._carry_out(queue, queue.policy.overdue_sent(message, is_taken, self._uptime_ms()))
+    async def _judge(self, failed: list[ListenerCall], end: BaseException | None) -> None:
+        """Process the results of calls that aren't plain successes. Raises: `end`, after that."""
+        for call in failed:
+            await self._results.judge(call)
+        if end is not None:
+            raise end

@@ -1,19 +1,20 @@
 """Calls a listener of ordered consumption, one call after another: in the event loop, or in a thread.
 
 A visit to a thread costs more than most calls. So one visit makes several calls for its queue, for a few milliseconds,
-and stops at a result that isn't a plain success. The results are processed in the event loop.
+and stops at a result that isn't a plain success. The results are processed in the event loop, after the visit. Before
+offsets are stored, the successes of visits that aren't over are committed as well.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from staticfire.client.consume.listeners.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS
+from staticfire.client.consume.listeners.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS, ThreadVisit
 from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
 from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.consume.results.ordered_results import OrderedContext, OrderedStatus
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.machine import Clock
+from staticfire.runtime.machine import Clock, ForeignThreads
 
 __all__ = ["CALLS_PER_VISIT_MAX", "OrderedCall", "OrderedThreadedCalls"]
 
@@ -42,45 +43,76 @@ class OrderedCall:
 
 
 class OrderedThreadedCalls:
-    """Calls the listener in threads."""
+    """The listener and this consumer's threads, in which it is called."""
 
-    def __init__(self, listener: Any, clock: Clock) -> None:
-        self.is_leaving = False
+    def __init__(self, listener: Any, clock: Clock, threads: ForeignThreads) -> None:
+        self.threads = threads
+        self._is_leaving = False
         self._listener = listener
         self._clock = clock
-        self._in_threads: set[int] = set()  # By id() of the queue. Never iterated.
+        self._visits: dict[Queue, ThreadVisit[OrderedCall]] = {}
+        """Those whose end hasn't been processed, including those that are no longer waited for."""
+
+    # -- in the event loop ---------------------------------------------------------------------------------------
 
     @property
     def running(self) -> int:
         """How many threads are in the listener, including those that are no longer waited for."""
-        return len(self._in_threads)
+        return sum(visit.is_in_thread for visit in self._visits.values())
 
     def is_calling(self, queue: Queue) -> bool:
         """Whether a thread is in the listener with messages of a queue, including one that is no longer waited for."""
-        return id(queue) in self._in_threads
+        visit = self._visits.get(queue)
+        return visit is not None and visit.is_in_thread
 
-    def visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
-        """Make calls until one isn't a plain success, or the time of a visit is over. Runs in a thread."""
-        self._in_threads.add(id(queue))
+    async def visit(self, queue: Queue, batches: Sequence[Messages]) -> tuple[list[OrderedCall], int]:
+        """Make calls in a thread until one isn't a plain success, or the time of a visit is over.
+
+        Return the calls that aren't taken, and the number of all calls.
+        """
+        visit = self._visits[queue] = ThreadVisit[OrderedCall](self._is_leaving)
+        # If this is cancelled, the visit continues, and its finished calls can still be taken.
+        await self.threads.run(self._visit, visit, queue, batches)
+        del self._visits[queue]
+        return visit.take(), visit.taken
+
+    def take_finished(self) -> list[tuple[Queue, OrderedCall]]:
+        """Remove and return the plain successes of all visits, in order. Another result may only be the last one."""
+        found = []
+        for queue, visit in self._visits.items():
+            made = visit.made[:]
+            successes = len(made) if not made or made[-1].is_plain_success else len(made) - 1
+            found += [(queue, call) for call in visit.take(successes)]
+        return found
+
+    def leave(self) -> None:
+        """Let all visits end with their current call."""
+        self._is_leaving = True
+        for visit in self._visits.values():
+            visit.is_ending = True
+
+    # -- in a thread ---------------------------------------------------------------------------------------------
+
+    def _visit(self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages]) -> None:
+        visit.began_ms = began_ms = self._clock.uptime_ms()
         try:
-            return self._visit(queue, batches)
+            self._make(visit, queue, batches, began_ms)
         finally:
-            self._in_threads.discard(id(queue))
+            visit.is_over = True
 
-    def _visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
-        made: list[OrderedCall] = []
-        uptime_ms = self._clock.uptime_ms()
+    def _make(
+        self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages], uptime_ms: UptimeMs
+    ) -> None:
         end_ms = uptime_ms + VISIT_MS
         for messages in batches:
-            if self.is_leaving or not queue.may_consume(uptime_ms) or uptime_ms >= end_ms:
+            if visit.is_ending or not queue.may_consume(uptime_ms) or uptime_ms >= end_ms:
                 break
             call = self._call(queue, messages, uptime_ms)
-            made.append(call)
             began_ms, uptime_ms = uptime_ms, self._clock.uptime_ms()
             call.took_ms = uptime_ms - began_ms
+            visit.made.append(call)
             if not call.is_plain_success:
                 break
-        return made
 
     def _call(self, queue: Queue, messages: Messages, started_ms: UptimeMs) -> OrderedCall:
         context = OrderedContext(queue.queue, queue.max_offset)

@@ -11,7 +11,6 @@ doesn't wait: there the next owner consumes those messages again.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 
 from staticfire.client.cluster.program_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
@@ -25,7 +24,9 @@ from staticfire.client.consume.listeners.ordered_calls import (
 from staticfire.client.consume.listeners.worker_pool import WorkerPool
 from staticfire.client.consume.queues.instructions import GiveBack
 from staticfire.client.consume.queues.queue_driver import Driver
+from staticfire.client.consume.results.consume_results import number_of
 from staticfire.client.consume.results.ordered_results import (
+    AS_IN_SETTINGS,
     OrderedContext,
     OrderedListener,
     OrderedStatus,
@@ -64,13 +65,15 @@ class OrderedConsumption:
         self._group = group
         self._listener: Any = listener
         self._settings = settings
-        self._workers = machine.workers
         self._uptime_ms = machine.clock.uptime_ms
         self._driver = driver
         self._give_up = give_up
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Queue] = deque()
-        self._plain = None if is_async(listener) else OrderedThreadedCalls(listener, machine.clock)
+        self._plain: OrderedThreadedCalls | None = None
+        if not is_async(listener):
+            threads = machine.workers.foreign_threads(settings.consume_threads)
+            self._plain = OrderedThreadedCalls(listener, machine.clock, threads)
         self._pool = WorkerPool(settings.consume_threads, self._work, spawn, f"listener of {group}")
         self._faults = ListenerFaults(group)
         self._is_over = False
@@ -87,6 +90,8 @@ class OrderedConsumption:
 
     def resize(self, threads: int) -> None:
         """Allow this many concurrent listener calls from now on."""
+        if self._plain is not None:
+            self._plain.threads.resize(threads)
         self._pool.resize(threads)
         if self._ready:
             self._pool.call()
@@ -102,15 +107,22 @@ class OrderedConsumption:
         """Do nothing: messages of an ordered queue have no time limit."""
 
     def settle(self) -> None:
-        """Do nothing: results are processed at once."""
+        """Commit the finished calls of threads that are busy with later ones. Other results are processed at once."""
+        for queue, call in [] if self._plain is None else self._plain.take_finished():
+            queue.tally.called(call.took_ms)
+            self._succeeded(queue, call)
 
     async def leave(self) -> None:
         """Start no new calls, and wait for the running ones, up to the limit of the settings."""
         self._ready.clear()
         if self._plain is not None:
-            self._plain.is_leaving = True
+            self._plain.leave()
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
-        report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
+        running = 0
+        if self._plain is not None:
+            self._plain.threads.close()
+            running = self._plain.running
+        report_cancelled(self._group, self._listener, cancelled, running)
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -145,8 +157,7 @@ class OrderedConsumption:
             for call in [await self._call(queue, uptime_ms)] if self._plain is None else await self._visit(queue):
                 queue.tally.called(call.took_ms)
                 if call.is_plain_success and not queue.is_dropped:
-                    queue.tally.ok += len(call.messages)
-                    self._commit(queue, call)
+                    self._succeeded(queue, call)
                 elif (pause_ms := await self._judge(queue, call)) is not None:
                     return pause_ms
             uptime_ms = self._uptime_ms()
@@ -185,13 +196,23 @@ class OrderedConsumption:
         assert self._plain is not None
         batch_max = self._settings.consume_message_batch_max_size
         batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
-        calls = await self._workers.run_foreign(partial(self._plain.visit, queue, batches))
-        left = [message for batch in batches[len(calls) :] for message in batch]
+        try:
+            calls, called = await self._plain.visit(queue, batches)
+        except BaseException:
+            self.settle()  # The visit is no longer waited for, and what isn't committed now is consumed again.
+            raise
+        left = [message for batch in batches[called:] for message in batch]
         if left:
             queue.policy.put_back(left)
         return calls
 
     # -- results -------------------------------------------------------------------------------------------------
+
+    def _succeeded(self, queue: Queue, call: OrderedCall) -> None:
+        """Process a plain success, which doesn't count if the queue is lost."""
+        if not queue.is_dropped or queue.policy.is_given_away:
+            queue.tally.ok += len(call.messages)
+            self._commit(queue, call)
 
     async def _judge(self, queue: Queue, call: OrderedCall) -> int | None:
         """Process a result of the listener. Return the pause the queue needs; None for none."""
@@ -211,7 +232,18 @@ class OrderedConsumption:
             queue.policy.roll_back()
         if verdict in (OrderedVerdict.COMMIT, OrderedVerdict.KEEP):
             return None
-        return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
+        return self._suspension_ms(call.context)
+
+    def _suspension_ms(self, context: OrderedContext) -> int:
+        """Return how long the queue pauses."""
+        wanted_ms = number_of(context.suspend_current_queue_time_ms)
+        if wanted_ms is None:
+            self._faults.set_wrong(
+                "suspend_current_queue_time_ms", context.suspend_current_queue_time_ms, AS_IN_SETTINGS
+            )
+            wanted_ms = AS_IN_SETTINGS
+        context.suspend_current_queue_time_ms = wanted_ms
+        return suspension_ms(context, self._settings.suspend_current_queue_time_ms)
 
     def _status(self, call: OrderedCall) -> OrderedStatus:
         """Return the listener's status. A value that isn't a status means that the messages are consumed again.

@@ -1,17 +1,18 @@
 """Calls a listener that is a plain function, in threads.
 
 A visit to a thread costs more than most calls, so one visit makes as many calls as fit into a few milliseconds. The
-threads share the deque of waiting calls. The event loop only appends to it, and processes the results.
+threads share the deque of waiting calls. The event loop only appends to it, and processes the results: after the visit,
+or before that if a call takes long, because the finished calls mustn't wait for it.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.results.consume_results import ConsumeContext, Messages
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.machine import Clock
+from staticfire.runtime.machine import Clock, ForeignThreads
 
 if TYPE_CHECKING:
     from staticfire.client.consume.popping.pop_queue import PopQueue
@@ -23,6 +24,8 @@ Waiting: TypeAlias = "tuple[Queue, Messages]"
 CALLS_PER_VISIT_MAX = 32
 # After this time the visit ends with its current call, so that finished calls don't wait long for the others.
 VISIT_MS = 5
+
+Call = TypeVar("Call")
 
 
 class ListenerCall:
@@ -46,36 +49,104 @@ class ListenerCall:
         self.took_ms = 0
 
 
-class ThreadedCalls:
-    """The listener and the calls that wait for it."""
+class ThreadVisit(Generic[Call]):
+    """One visit to a thread. The thread appends its finished calls; the event loop takes them, also before the end."""
 
-    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
-        self.is_leaving = False
-        # The threads that are in the listener, by id() of their list of calls.
-        self._visits: dict[int, None] = {}
+    __slots__ = ("began_ms", "is_ending", "is_over", "made", "taken")
+
+    def __init__(self, is_ending: bool = False) -> None:
+        self.is_ending = is_ending
+        """Whether it makes no call after the current one."""
+        self.began_ms: UptimeMs | None = None
+        """None until a thread has begun it."""
+        self.is_over = False
+        self.made: list[Call] = []
+        self.taken = 0
+        """How many calls the event loop has taken."""
+
+    @property
+    def is_in_thread(self) -> bool:
+        """Whether a thread is in it now."""
+        return self.began_ms is not None and not self.is_over
+
+    def take(self, count_max: int | None = None) -> list[Call]:
+        """Remove and return the first finished calls. The thread may append others meanwhile: they remain."""
+        calls = self.made[:count_max]
+        del self.made[: len(calls)]
+        self.taken += len(calls)
+        return calls
+
+
+class ThreadedCalls:
+    """The listener, the calls that wait for it, and this consumer's threads."""
+
+    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock, threads: ForeignThreads) -> None:
+        self.threads = threads
+        self._visits: dict[ThreadVisit[ListenerCall], None] = {}
+        """Those whose end hasn't been processed, including those that are no longer waited for."""
+        self._is_leaving = False
         self._listener = listener
         self._waiting = waiting
         self._clock = clock
 
+    # -- in the event loop ---------------------------------------------------------------------------------------
+
+    @property
+    def is_visiting(self) -> bool:
+        """Whether there are visits whose end hasn't been processed."""
+        return bool(self._visits)
+
     @property
     def running(self) -> int:
         """How many threads are in the listener, including those that are no longer waited for."""
-        return len(self._visits)
+        return sum(visit.is_in_thread for visit in self._visits)
 
-    def visit(self) -> list[ListenerCall]:
-        """Make calls until none waits, or the time of a visit is over. Runs in a thread."""
-        made: list[ListenerCall] = []
-        self._visits[id(made)] = None
+    async def visit(self) -> list[ListenerCall]:
+        """Make calls in a thread until none waits, or the time of a visit is over. Return those that aren't taken."""
+        visit: ThreadVisit[ListenerCall] = ThreadVisit(self._is_leaving)
+        self._visits[visit] = None
+        # If this is cancelled, the visit continues, and its finished calls can still be taken.
+        await self.threads.run(self._visit, visit)
+        del self._visits[visit]
+        return visit.take()
+
+    def take_finished(self) -> list[ListenerCall]:
+        """Remove and return the finished calls of all visits."""
+        return [call for visit in self._visits for call in visit.take()]
+
+    def end_long_visits(self, uptime_ms: UptimeMs) -> bool:
+        """Let visits whose time is over end with their current call. Return whether there are visits with time left.
+
+        The thread notices the end of its time only when a call ends. After this, all calls but the current one of such
+        a visit have been taken, or will be when it ends: the thread appends a call before it looks at `is_ending`.
+        """
+        is_any_left = False
+        for visit in self._visits:
+            if visit.began_ms is None or uptime_ms - visit.began_ms < VISIT_MS:
+                is_any_left = True
+            else:
+                visit.is_ending = True
+        return is_any_left
+
+    def leave(self) -> None:
+        """Let all visits end with their current call."""
+        self._is_leaving = True
+        for visit in self._visits:
+            visit.is_ending = True
+
+    # -- in a thread ---------------------------------------------------------------------------------------------
+
+    def _visit(self, visit: ThreadVisit[ListenerCall]) -> None:
+        visit.began_ms = began_ms = self._clock.uptime_ms()
         try:
-            self._make(made)
+            self._make(visit, began_ms)
         finally:
-            del self._visits[id(made)]
-        return made
+            visit.is_over = True
 
-    def _make(self, made: list[ListenerCall]) -> None:
-        began_ms = self._clock.uptime_ms()
+    def _make(self, visit: ThreadVisit[ListenerCall], began_ms: UptimeMs) -> None:
+        made = visit.made
         end_ms = began_ms + VISIT_MS
-        while len(made) < CALLS_PER_VISIT_MAX and not self.is_leaving:
+        while len(made) < CALLS_PER_VISIT_MAX and not visit.is_ending:
             try:
                 queue, messages = self._waiting.popleft()
             except IndexError:
@@ -83,9 +154,9 @@ class ThreadedCalls:
             if queue.is_dropped:
                 continue
             call = self._call(queue, messages, began_ms)
-            made.append(call)
             ended_ms = self._clock.uptime_ms()
             call.took_ms = ended_ms - began_ms
+            made.append(call)
             began_ms = ended_ms  # The next call begins now.
             if ended_ms >= end_ms:
                 break

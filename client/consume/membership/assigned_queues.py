@@ -186,6 +186,7 @@ class AssignedQueues:
 
     async def persist(self) -> None:
         """Store the offsets of the queues that no other client can own."""
+        self.driver.listening.settle()
         uptime_ms = self._uptime_ms()
         await self._offsets.persist([queue for queue in self.queues if self._table[queue].policy.is_sure(uptime_ms)])
 
@@ -204,7 +205,7 @@ class AssignedQueues:
         """Look now for messages that took too long."""
         for held in list(self._table.values()):
             held.policy.limits_changed(self._uptime_ms())
-            self.driver.carry_out(held, held.time(self._uptime_ms()))
+            self.driver.look(held, self._uptime_ms())
 
     def stop_pulling(self) -> None:
         """Stop pulling. Cached messages may still be consumed."""

@@ -79,7 +79,7 @@ class Listening(Protocol):
         """Send overdue messages back to a broker. Messages of ordered queues are never overdue."""
 
     def settle(self) -> None:
-        """Report what is done to the queues."""
+        """Report what is done to the queues, including finished calls of threads that are busy with later ones."""
 
     async def leave(self) -> None:
         """Start no new calls, and wait for the running ones, up to the limit of the settings."""
@@ -109,7 +109,7 @@ class QueueDriver:
         self._hooks = state.hooks if state.hooks.hears_of("pull") else None
         self._requests: dict[Queue, PullMessage] = {}
         self._pulls: list[tuple[Queue, Pull]] = []
-        self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
+        self._timers = QueueTimers(self._clock, self.look)
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
             Announce: lambda queue, _: client.send_heartbeats(),
             FindBrokers: lambda queue, _: client.refresh_routes(),
@@ -132,6 +132,11 @@ class QueueDriver:
                 self._commit(queue, instruction)  # type: ignore[arg-type]
             else:
                 self._seldom[kind](queue, instruction)
+
+    def look(self, queue: Queue, uptime_ms: UptimeMs) -> None:
+        """Let a queue do what is due. What is done must be reported before it looks for messages that take too long."""
+        self.listening.settle()
+        self.carry_out(queue, queue.time(uptime_ms))
 
     def uptime_ms(self) -> UptimeMs:
         """Return the clock's time, which events are passed with."""

@@ -5,6 +5,8 @@ RocketMQ: ConsumeConcurrentlyStatus, ConsumeConcurrentlyContext, ConsumeMessageC
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
+from math import isfinite
+from operator import index
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.messages import ReceivedMessage
@@ -39,6 +41,16 @@ Messages = tuple[ReceivedMessage, ...]
 AsyncListener = Callable[[Messages, ConsumeContext], Awaitable[ConsumeStatus | None]]
 PlainListener = Callable[[Messages, ConsumeContext], ConsumeStatus | None]
 Listener = AsyncListener | PlainListener
+
+
+def number_of(value: object) -> int | None:
+    """Return a number that a listener has set in its context; None if it isn't one. A fraction is rounded down."""
+    if isinstance(value, float):
+        return int(value) if isfinite(value) else None
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 (it isn't a number, or the program's own type raises something)
+        return None
 
 
 def count_done(

@@ -19,6 +19,7 @@ from staticfire.protocol.messages import ReceivedMessage
 
 SUSPEND_MS_MIN = 10
 SUSPEND_MS_MAX = 30_000
+AS_IN_SETTINGS = -1
 
 
 class OrderedStatus(Enum):
@@ -42,7 +43,7 @@ class OrderedContext:
         self.auto_commit = True
         """False: SUCCESS commits nothing, COMMIT commits all messages since the last commit, ROLLBACK redelivers them.
         """
-        self.suspend_current_queue_time_ms = -1
+        self.suspend_current_queue_time_ms = AS_IN_SETTINGS
         """How long the queue pauses when it must: 10 to 30,000 ms; -1 as in the settings."""
 
 
@@ -72,7 +73,7 @@ def decide(status: OrderedStatus, auto_commit: bool) -> OrderedVerdict:
 def suspension_ms(context: OrderedContext, settings_ms: int) -> int:
     """Return how long a queue pauses."""
     asked_ms = context.suspend_current_queue_time_ms
-    return max(SUSPEND_MS_MIN, min(settings_ms if asked_ms == -1 else asked_ms, SUSPEND_MS_MAX))
+    return max(SUSPEND_MS_MIN, min(settings_ms if asked_ms == AS_IN_SETTINGS else asked_ms, SUSPEND_MS_MAX))
 
 
 def split_failed(messages: Messages, reconsume_times_max: int) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:
