@@ -4,7 +4,6 @@ Removing a rule undoes it: a suspended process is resumed, a killed one is resta
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,8 +47,7 @@ class ProcessFaults:
         self._cluster = cluster
         self._faults: dict[int, ProcessFault] = {}
         self._last_number = 0
-        machine = live_machine()
-        self._clock, self._pid = machine.clock, machine.identity.pid
+        self._clock = live_machine().clock
 
     @property
     def next_number(self) -> int:
@@ -96,7 +94,7 @@ class ProcessFaults:
     def remove(self, number: int) -> bool:
         """Undo a rule. Return False if there is none with this number.
 
-        Raises: ChildFailed, UsageError, StopAsked.
+        Raises: ChildFailed, UsageError.
         """
         fault = self._faults.pop(number, None)
         if fault is None:
@@ -119,16 +117,21 @@ class ProcessFaults:
         if action == actions.FREEZE and is_running:
             self._cluster.thaw(name)
         elif action == actions.KILL and not is_running:
-            self._cluster.restart(name)
+            self._restart(name)
             if any(fault.rule.action == actions.FREEZE and name in fault.names for fault in self._faults.values()):
                 self._cluster.freeze(name)  # A rule that suspends this process is still there.
+
+    def _restart(self, name: str) -> None:
+        try:
+            self._cluster.restart(name)
+        except StopAsked:
+            # The process has been started. A signal ends only the wait for it, and the event loop handles it next:
+            # `up` ends, and `run` passes it on to its command, which may continue and then needs the process.
+            log.warning("process_not_awaited", process=name)
 
     def _expire(self, number: int) -> None:
         """Undo a rule whose lifetime is over. This is a timer without a caller, so errors are logged."""
         try:
             self.remove(number)
-        except StopAsked as stop:
-            # The code that starts processes received a signal that was meant for this whole process. Send it again.
-            os.kill(self._pid, stop.number)
         except StaticfireError as error:
             log.error("fault_not_undone", number=number, error=str(error))
