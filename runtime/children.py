@@ -67,6 +67,8 @@ class Child:
         self.process = process
         self.link = link
         self.ready = False
+        self.is_awaited = True
+        """Whether a wait reports its end if it ends before it is ready."""
         self.stopping = False
         self.was_killed = False
         """Whether we have killed it."""
@@ -183,7 +185,9 @@ class Children:
                 if left_s <= 0:
                     raise ChildFailed(waiting[0], f"{waiting[0].name} was not ready within {timeout_ms} ms")
                 self.pump(left_s)
-                if number := self._stop_asked():
+                if self._signals is not None and (number := self._signals.first_stop()):
+                    for child in children:
+                        child.is_awaited = False
                     raise StopAsked(number)
 
     def stop(self, children: Sequence[Child], timeout_ms: int = STOP_TIMEOUT_MS) -> list[Child]:
@@ -201,7 +205,7 @@ class Children:
         with self._watching_signals():
             while any(child.exit_code is None for child in running):
                 left_s = deadline_s - time.monotonic()
-                if left_s <= 0 or self._stop_asked():
+                if left_s <= 0 or (self._signals is not None and self._signals.take_stop()):
                     break
                 self.pump(left_s)
         late = [child for child in running if child.exit_code is None]
@@ -237,7 +241,7 @@ class Children:
     def _watching_signals(self) -> Iterator[None]:
         """Let `pump` return when a signal arrives.
 
-        This is only active while we wait. In an event loop, the loop watches the signals.
+        This is only active while we wait. If an event loop called us, it must handle the signals afterwards.
         """
         if self._signals is None:
             yield
@@ -247,9 +251,7 @@ class Children:
             yield
         finally:
             self._selector.unregister(self._signals)
-
-    def _stop_asked(self) -> signal.Signals | None:
-        return None if self._signals is None else self._signals.take_stop()
+            self._signals.notify_again()
 
     def _read_link(self, child: Child) -> None:
         data = _receive(child.link)
@@ -274,7 +276,7 @@ class Children:
         if not child.stopping and child.exit_code != EXIT_USAGE:
             self._pass_on(child.held_back)
         self._close_stderr(child)
-        if child.died and child.ready:
+        if child.died and (child.ready or not child.is_awaited):
             self._on_death(child)
 
     def _read_stderr(self, child: Child) -> None:

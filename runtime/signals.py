@@ -4,6 +4,9 @@ A Python signal handler runs between any two steps of a program. If it raises, t
 between the start of a process and the line that stores it, or in an import, where Python drops it. So the handlers here
 do nothing. Python writes the number of each signal into a pipe. A selector or an event loop reads it from there, at a
 place where the program can decide what to do.
+
+Two readers alternate: the event loop, and a wait for a process, which only ends early when a stop is requested. The
+wait takes nothing away: what it has read makes the pipe readable again at its end, so the event loop handles it next.
 """
 
 import os
@@ -14,10 +17,15 @@ from staticfire.runtime.exit_codes import STOP_SIGNALS
 
 # A signal is one byte. If more are left, the pipe stays readable.
 READ_BYTES = 4096
+# No signal has this number.
+NO_SIGNAL = b"\0"
 
 
 class StopAsked(Exception):
-    """A signal to stop came while something was being started. Only a wait raises it, never a handler."""
+    """A signal to stop came while something was being started. Only a wait raises it, never a handler.
+
+    The signal is still in the inbox: whoever ends the program for it takes it out.
+    """
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number.name)
@@ -56,13 +64,25 @@ class SignalInbox:
         taken, self._noted = self._noted, []
         return taken
 
+    def first_stop(self) -> signal.Signals | None:
+        """Return the oldest signal to stop. All signals are kept for `take`."""
+        self._read()
+        return next((number for number in self._noted if number in self._stops), None)
+
     def take_stop(self) -> signal.Signals | None:
         """Remove and return the oldest signal to stop; the others are kept for `take`."""
-        self._read()
-        for index, number in enumerate(self._noted):
-            if number in self._stops:
-                return self._noted.pop(index)
-        return None
+        number = self.first_stop()
+        if number is not None:
+            self._noted.remove(number)
+        return number
+
+    def notify_again(self) -> None:
+        """Make `fileno` readable if signals were read, but not taken."""
+        if self._noted:
+            try:
+                os.write(self._writing, NO_SIGNAL)
+            except BlockingIOError:
+                pass  # The pipe is full, so it is readable.
 
     def close(self) -> None:
         """Stop receiving. Later signals are ignored: the exit code is decided, and a signal would replace it."""
@@ -75,7 +95,7 @@ class SignalInbox:
     def _read(self) -> None:
         try:
             while data := os.read(self._reading, READ_BYTES):
-                self._noted += map(signal.Signals, data)
+                self._noted += map(signal.Signals, data.replace(NO_SIGNAL, b""))
         except BlockingIOError:
             pass
 

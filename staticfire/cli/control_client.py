@@ -27,6 +27,8 @@ CONTROL_URL = f"http://127.0.0.1:{CONTROL_PORT}"
 TIMEOUT_S = 30
 TOKEN_VARIABLE = "STATICFIRE_CONTROL_TOKEN"
 HTTP_NOT_FOUND = 404
+# From here on, the request was right, but the cluster couldn't do it.
+HTTP_FAILED = 500
 
 
 class ControlClient:
@@ -111,7 +113,8 @@ class ControlClient:
                 told: dict[str, Any] = json.load(answer)
                 return told
         except urllib.error.HTTPError as error:
-            kind = ClientError if error.code == HTTP_NOT_FOUND else UsageError
+            is_wrong_use = error.code < HTTP_FAILED and error.code != HTTP_NOT_FOUND
+            kind = UsageError if is_wrong_use else ClientError
             raise kind(_words(error)) from None
         except (OSError, ValueError) as error:
             reason = _tls_words(error) or str(error)

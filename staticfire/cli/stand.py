@@ -128,9 +128,12 @@ def _running_cluster(
         tell(words)
     try:
         cluster.start(later)
-        if number := signals.take_stop():
+        if number := signals.first_stop():
             raise StopAsked(number)
         yield cluster
+    except StopAsked:
+        signals.take_stop()  # It ends the program now. Only another one ends the wait for the processes.
+        raise
     finally:
         ended_badly += cluster.stop()
         for words in ended_badly:

@@ -41,12 +41,12 @@ class RunningFaults:
             return await self._faults(pool).all()
 
     async def remove(self, number: int) -> None:
-        """Remove a rule, which ends its fault. Raises: UsageError (there is no such rule), NetworkError."""
+        """Remove a rule, which ends its fault. Raises: as `ClusterFaults.remove`."""
         async with self._cluster.kept_pool() as pool:
             await self._faults(pool).remove(number)
 
     async def clear(self) -> int:
-        """Remove all rules; return how many there were. Raises: NetworkError."""
+        """Remove all rules; return how many there were. Raises: as `ClusterFaults.clear`."""
         async with self._cluster.kept_pool() as pool:
             return await self._faults(pool).clear()
 

@@ -1,12 +1,13 @@
 """All fault rules of one cluster: those of its servers and those of its processes. For code that has connections."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from staticfire.client.admin.faults import FaultAdmin, FaultView, FaultViews, numbered
 from staticfire.faults.actions import ACTIONS
 from staticfire.faults.parsing import parse_fault
-from staticfire.protocol.errors import NetworkError, UsageError
+from staticfire.protocol.errors import NetworkError, StaticfireError, UsageError
 from staticfire.runtime.pool import ConnectionPool
 
 if TYPE_CHECKING:
@@ -63,15 +64,26 @@ class ClusterFaults:
         return FaultViews(sorted([*views, *of_processes], key=lambda view: view.number), views.silent)
 
     async def remove(self, number: int) -> None:
-        """Remove a rule, which ends its fault. Raises: UsageError (there is no such rule), NetworkError."""
+        """Remove a rule, which ends its fault.
+
+        Raises: UsageError (there is no such rule), NetworkError, FaultNotUndone (a process couldn't be restarted).
+        """
         if self._processes is not None and self._processes.remove(number):
             return
         if number < 1 or not any((await self._rules.remove(number)).values()):
             raise UsageError(f"there is no fault rule {number}")
 
     async def clear(self) -> int:
-        """Remove all rules; return how many there were. Raises: NetworkError."""
-        undone = 0 if self._processes is None else self._processes.clear()
+        """Remove all rules; return how many there were.
+
+        Raises: NetworkError, FaultNotUndone (a process couldn't be restarted; all other rules are removed).
+        """
+        try:
+            undone = 0 if self._processes is None else self._processes.clear()
+        except StaticfireError:
+            with suppress(NetworkError):  # No server responds. The reason may be the process that wasn't restarted.
+                await self._rules.remove(0)
+            raise
         there = await self._rules.views()
         await self._rules.remove(0)
         return undone + len(there)

@@ -5,7 +5,8 @@ Behaviour
   "times": 3}` (or ?code=...&answer=...) adds a rule, with the words of `staticfire fault add`. With `"preview": true`
   nothing is added; the response is the rule as it would be added. DELETE /faults/3 removes
   one rule, DELETE /faults all. Removing a rule resumes suspended processes and restarts killed ones.
-- 400 for unreadable values or a rule that can't match anything, 404 for an unknown rule.
+- 400 for unreadable values or a rule that can't match anything, 404 for an unknown rule. 502 if a killed process can't
+  be restarted: then the rule is kept for it, and can be removed again.
 """
 
 from collections.abc import Mapping
@@ -63,6 +64,7 @@ def _words(query: Mapping[str, Any], body: bytes) -> Mapping[str, object]:
     return words
 
 
+_NOT_UNDONE = {502: "a server doesn't respond, or a killed process can't be restarted; that rule can be removed again"}
 ROUTES = (
     Route("GET", "/faults", "all rules of fault injection, with their hits", show),
     Route(
@@ -78,7 +80,11 @@ ROUTES = (
         is_open=True,
     ),
     Route(
-        "DELETE", "/faults/{number}", "remove a rule", remove, refusals={404: "there is no fault rule of that number"}
+        "DELETE",
+        "/faults/{number}",
+        "remove a rule",
+        remove,
+        refusals={404: "there is no fault rule of that number", **_NOT_UNDONE},
     ),
-    Route("DELETE", "/faults", "remove all rules", clear),
+    Route("DELETE", "/faults", "remove all rules", clear, refusals=_NOT_UNDONE),
 )

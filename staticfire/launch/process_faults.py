@@ -1,10 +1,10 @@
 """Fault rules that kill or suspend processes of a cluster, until the rule is removed or its lifetime ends.
 
-Removing a rule undoes it: a suspended process is resumed, a killed one is restarted with the same port and folder.
+Removing a rule undoes it: a suspended process is resumed, a killed one is restarted with the same port and folder. The
+processes of a rule fail independently: those that can't be restarted keep their rule, which can be removed again.
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from staticfire.launch.processes import ProcessCluster
 
 log = logger("faults")
+
+
+class FaultNotUndone(StaticfireError):
+    """Processes of a rule couldn't be restarted. The rule is kept for them, and can be removed again."""
 
 
 class ProcessFault:
@@ -48,8 +52,7 @@ class ProcessFaults:
         self._cluster = cluster
         self._faults: dict[int, ProcessFault] = {}
         self._last_number = 0
-        machine = live_machine()
-        self._clock, self._pid = machine.clock, machine.identity.pid
+        self._clock = live_machine().clock
 
     @property
     def next_number(self) -> int:
@@ -96,39 +99,65 @@ class ProcessFaults:
     def remove(self, number: int) -> bool:
         """Undo a rule. Return False if there is none with this number.
 
-        Raises: ChildFailed, UsageError, StopAsked.
+        Raises: FaultNotUndone (the rule is kept, for the processes that couldn't be restarted).
         """
-        fault = self._faults.pop(number, None)
+        fault = self._faults.get(number)
         if fault is None:
             return False
         if fault.timer is not None:
             fault.timer.cancel()
-        for name in fault.names:
-            self._undo(fault.rule.action, name)
-        log.warning("fault_removed", number=number, rule=fault.rule.action, processes=fault.names)
+        undone, problems = list(fault.names), []
+        for name in undone:
+            try:
+                self._undo(fault, name)
+            except (StaticfireError, OSError) as error:
+                problems.append(f"{name}: {error}")
+            else:
+                fault.names.remove(name)
+        if problems:
+            raise FaultNotUndone(f"rule {number} isn't undone: {'; '.join(problems)}; then remove the rule again")
+        del self._faults[number]
+        log.warning("fault_removed", number=number, rule=fault.rule.action, processes=undone)
         return True
 
     def clear(self) -> int:
-        """Undo all rules; return how many."""
-        return sum(self.remove(number) for number in list(self._faults))
+        """Undo all rules; return how many.
 
-    def _undo(self, action: str, name: str) -> None:
-        if any(fault.rule.action == action and name in fault.names for fault in self._faults.values()):
+        Raises: FaultNotUndone (the others are undone nevertheless).
+        """
+        removed, problems = 0, []
+        for number in list(self._faults):
+            try:
+                removed += self.remove(number)
+            except FaultNotUndone as error:
+                problems.append(str(error))
+        if problems:
+            raise FaultNotUndone("; ".join(problems))
+        return removed
+
+    def _undo(self, fault: ProcessFault, name: str) -> None:
+        others = {one.rule.action for one in self._faults.values() if one is not fault and name in one.names}
+        if fault.rule.action in others:
             return  # Another rule keeps the process in this state.
         is_running = name in self._cluster.pids
-        if action == actions.FREEZE and is_running:
+        if fault.rule.action == actions.FREEZE and is_running:
             self._cluster.thaw(name)
-        elif action == actions.KILL and not is_running:
-            self._cluster.restart(name)
-            if any(fault.rule.action == actions.FREEZE and name in fault.names for fault in self._faults.values()):
+        elif fault.rule.action == actions.KILL and not is_running:
+            self._restart(name)
+            if actions.FREEZE in others:
                 self._cluster.freeze(name)  # A rule that suspends this process is still there.
+
+    def _restart(self, name: str) -> None:
+        try:
+            self._cluster.restart(name)
+        except StopAsked:
+            # The process has been started. A signal ends only the wait for it, and the event loop handles it next:
+            # `up` ends, and `run` passes it on to its command, which may continue and then needs the process.
+            log.warning("process_not_awaited", process=name)
 
     def _expire(self, number: int) -> None:
         """Undo a rule whose lifetime is over. This is a timer without a caller, so errors are logged."""
         try:
             self.remove(number)
-        except StopAsked as stop:
-            # The code that starts processes received a signal that was meant for this whole process. Send it again.
-            os.kill(self._pid, stop.number)
         except StaticfireError as error:
             log.error("fault_not_undone", number=number, error=str(error))

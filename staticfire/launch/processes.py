@@ -148,7 +148,7 @@ class ProcessCluster:
     def restart(self, name: str) -> None:
         """Restart a process with the same port and folder; stop it first if it runs.
 
-        Raises: UsageError, ChildFailed.
+        Raises: UsageError, ChildFailed, StopAsked (it was started, but may not be ready).
         """
         child = self._child(name)
         self.children.stop([child])

@@ -21,11 +21,13 @@ from staticfire import (
     Producer,
     ProducerSettings,
     PullConsumer,
+    StaticfireError,
     UsageError,
 )
 from staticfire.cli import control_client, main
 from staticfire.faults.gate import HITS_NOTED_MAX
 from staticfire.runtime.exit_codes import EXIT_USAGE
+from staticfire.runtime.ports import listen_on
 from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
 from tests.cli.fault_command import Say, fault_of
 
@@ -111,6 +113,64 @@ def test_process_that_is_killed_while_it_is_frozen_is_frozen_again(processes: Cl
             till.send(Message("orders", b"frozen"))
     with Producer("tills", processes.namesrv, ONE_TRY) as till:
         till.send(Message("orders", b"thawed"))
+
+
+@pytest.fixture
+def pair() -> Iterator[Cluster]:
+    """Two brokers, both killed by fault rule 1."""
+    with Cluster(brokers=2, isolation="process") as cluster:
+        cluster.faults.add(broker="broker-a,broker-b", kill=True)
+        yield cluster
+
+
+@contextmanager
+def port_taken(cluster: Cluster, name: str) -> Iterator[None]:
+    """Another program listens on the port of a killed broker."""
+    host, _, port = cluster.addresses[name].rpartition(":")
+    with listen_on(host, int(port), ""):
+        yield
+
+
+def test_rule_stays_until_all_its_processes_are_restarted(pair: Cluster) -> None:
+    with port_taken(pair, "broker-a"), pytest.raises(StaticfireError, match=r"rule 1 .*broker-a: port \d+ is in use"):
+        pair.faults.remove(1)
+    assert sorted(pair.pids) == ["broker-b", "nameserver"]
+    assert [(view.number, list(view.hits)) for view in pair.faults.all()] == [(1, ["broker-a"])]
+    pair.faults.remove(1)
+    assert sorted(pair.pids) == ["broker-a", "broker-b", "nameserver"]
+    assert pair.faults.all() == []
+
+
+def test_all_rules_that_can_be_removed_are_removed(pair: Cluster) -> None:
+    pair.faults.add(broker="nameserver", freeze="1h")
+    with port_taken(pair, "broker-a"), pytest.raises(StaticfireError, match="broker-a: port"):
+        pair.faults.clear()
+    assert sorted(pair.pids) == ["broker-b", "nameserver"]
+    pair.faults.add(broker="broker-b", code="SEND_MESSAGE", answer="SYSTEM_BUSY")
+    with port_taken(pair, "broker-a"), pytest.raises(StaticfireError, match="broker-a: port"):
+        pair.faults.clear()
+    assert [view.number for view in pair.faults.all()] == [1]
+    assert pair.faults.clear() == 1
+    assert sorted(pair.pids) == ["broker-a", "broker-b", "nameserver"]
+
+
+def test_end_of_a_block_reports_that_its_process_cant_be_restarted(processes: Cluster, fault: Say) -> None:
+    killing = processes.faults.add(broker="broker-a", kill=True)
+    with port_taken(processes, "broker-a"), pytest.raises(StaticfireError, match="is in use"), killing:
+        pass
+    fault("clear")
+    assert "broker-a" in processes.pids
+
+
+def test_rule_that_cant_be_undone_isnt_an_unknown_rule_over_http(processes: Cluster, fault: Say) -> None:
+    number = processes.faults.add(broker="broker-a", kill=True).number
+    with port_taken(processes, "broker-a"):
+        status, told = get(f"{processes.control}/faults/{number}", "DELETE")
+        assert (status, f"rule {number} isn't undone: broker-a: port" in told["error"]) == (502, True)
+        assert get(f"{processes.control}/faults", "DELETE")[0] == 502
+        assert "is in use" in fault("remove", str(number), exit_code=1)
+    assert get(f"{processes.control}/faults/{number}", "DELETE") == (200, {"removed": 1})
+    assert get(f"{processes.control}/faults/{number}", "DELETE")[0] == 404
 
 
 def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
