@@ -9,7 +9,7 @@ from staticfire.client import Message, MessageQueue, Producer, ProducerSettings
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.produce.selectors import by_hash
 from staticfire.pipeline.errors import RowsNotSent
-from staticfire.pipeline.rows import RowError, RowMessage
+from staticfire.pipeline.row_messages import RowError, RowMessage
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import (
     AnswerTimeout,
