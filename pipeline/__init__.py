@@ -15,7 +15,8 @@ loads none of that, and no module outside of this folder imports it.
 - `batch_plan.py`, `stream_plan.py`: what a batch query and a streaming query read
 - requests to the cluster: `link.py` (a client in a thread), `survey.py` (queues and their offsets)
 - `pushing.py`, `pushing_reader.py`: filters that brokers can apply
-- writing: `sink.py` (the interface to Spark), `sink_options.py`, `rows.py` (rows to messages), `sending.py`
+- writing: `sink.py` (the interface to Spark), `sink_options.py`, `rows.py` (rows to messages: `row_messages.py`),
+  `sending.py`
 - reading: `pulls.py` (ahead of the reader), `batches.py` (to Arrow): `plain_columns.py`, or `records.py` and
   `property_columns.py`
 - `jobs/`: topics to Parquet, and analysis of the tables; `report/`: a page about it

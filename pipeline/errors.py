@@ -17,3 +17,11 @@ class SparkMissing(StaticfireError):
 
 class RowsNotSent(StaticfireError):
     """Rows couldn't be sent, and `failOnError` is true."""
+
+
+class RowHeldBack(StaticfireError):
+    """A row wasn't sent, since an earlier one for its queue has failed: it would overtake that one's next attempt."""
+
+    def __init__(self, cause: StaticfireError) -> None:
+        super().__init__(f"not sent, since an earlier row for its queue failed: {cause}")
+        self.cause = cause

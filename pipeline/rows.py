@@ -8,7 +8,7 @@ unchanged.
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from staticfire.pipeline.row_messages import RowError, RowMessage
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.messages import Message
@@ -51,19 +52,6 @@ COLUMNS: dict[str, tuple[tuple[type[DataType], ...], str]] = {
 MADE_BY_BROKERS = {
     "brokerName", "queueId", "queueOffset", "bornTimestamp", "storeTimestamp", "messageId", "reconsumeTimes",
 }  # fmt: skip
-
-
-class RowMessage(NamedTuple):
-    """The message of a row, and where to send it."""
-
-    message: Message
-    queue: int | None = None
-    """The index among the queues of its topic, which are sorted by broker and number."""
-    ordering_key: str | None = None
-
-
-class RowError(UsageError):
-    """A row can't be sent as a message."""
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:

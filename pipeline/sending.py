@@ -1,15 +1,21 @@
-"""Send the rows of one task: several sends in flight while Spark makes the next rows. Runs on the link's event loop."""
+"""Send the rows of one task: several sends in flight while Spark makes the next rows. Runs on the link's event loop.
+
+Invariant: a row for a specific queue is sent when each earlier one for that queue is stored, or skipped for good. If a
+failed row is the end of the task, no later one for its queue is sent. So the first copies are in the order of the
+partition, also if a task is retried.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from staticfire.client import Message, MessageQueue, Producer, ProducerSettings
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.produce.selectors import by_hash
-from staticfire.pipeline.errors import RowsNotSent
-from staticfire.pipeline.rows import RowError, RowMessage
+from staticfire.pipeline.errors import RowHeldBack, RowsNotSent
+from staticfire.pipeline.row_messages import RowError, RowMessage
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import (
     AnswerTimeout,
@@ -28,6 +34,8 @@ Send = Callable[[Sequence[Message]], Awaitable[Sequence[object]]]
 
 def _passes(error: StaticfireError) -> bool:
     """Return whether an error is temporary: a broker is away or busy. A nameserver that never responded isn't."""
+    if isinstance(error, RowHeldBack):
+        error = error.cause
     return isinstance(error, ConnectFailed | ConnectionLost | AnswerTimeout | SystemBusy)
 
 
@@ -68,7 +76,7 @@ class RowSender:
         self._queues: dict[str, list[MessageQueue]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
-        """Held while rows for specific queues are sent: later ones wait, so that their order is kept."""
+        """Held while a slice's rows for specific queues are sent: those of later slices wait."""
         self.rows = SentRows()
 
     async def open(self) -> "RowSender":
@@ -100,12 +108,17 @@ class RowSender:
             await asyncio.wait(self._under_way)
         await self._producer.__aexit__(None, None, None)
 
+    @property
+    def _has_failed(self) -> bool:
+        """Whether the task fails, so that Spark may retry it from its first row."""
+        return self.rows.failed > 0 and self._options.fail_on_error
+
     def _check(self) -> None:
-        if self.rows.failed and self._options.fail_on_error:
+        if self._has_failed:
             raise RowsNotSent(f"{self.rows}; set failOnError=false to skip such rows")
 
     async def _send(self, rows: Sequence[RowMessage | RowError]) -> None:
-        """Send rows. Those for any queue are sent in bulk, the others in order to their queues."""
+        """Send rows: first those for specific queues, in order, then those for any queue, in bulk."""
         plain: list[Message] = []
         placed: list[RowMessage] = []
         for row in rows:
@@ -115,26 +128,41 @@ class RowSender:
                 plain.append(row.message)
             else:
                 placed.append(row)
-        if plain:
-            await self._settle(plain, self._send_plain)
         if placed:
+            # Tasks start in the order of `offer`. So they take the lock in that order, if they wait for nothing before.
             async with self._in_order:
                 await self._send_placed(placed)
+        if plain:
+            await self._settle(plain, self._send_plain)
 
     async def _send_placed(self, rows: Sequence[RowMessage]) -> None:
-        placed: list[tuple[Message, MessageQueue]] = []
+        """Send rows to their queues, to all of these at the same time."""
+        by_queue: dict[MessageQueue, list[Message]] = {}
         for row in rows:
             try:
-                placed.append((row.message, await self._place(row)))
+                queue = await self._place(row)
             except StaticfireError as error:
                 self.rows.fail(f"{row.message}: {error}")
-        queues = {id(message): queue for message, queue in placed}
+            else:
+                by_queue.setdefault(queue, []).append(row.message)
+        if self._has_failed:
+            return
+        async with asyncio.TaskGroup() as sends:
+            for queue, messages in by_queue.items():
+                sends.create_task(self._settle(messages, partial(self._send_in_order, queue)))
 
-        async def send(messages: Sequence[Message]) -> Sequence[object]:
-            sends = (self._producer.send(message, queue=queues[id(message)]) for message in messages)
-            return await asyncio.gather(*sends, return_exceptions=True)
-
-        await self._settle([message for message, _ in placed], send)
+    async def _send_in_order(self, queue: MessageQueue, messages: Sequence[Message]) -> Sequence[object]:
+        """Send messages to one queue, one after the other. After one that may be retried, hold back the others."""
+        outcomes: list[object] = []
+        for message in messages:
+            try:
+                outcomes.append(await self._producer.send(message, queue=queue))
+            except StaticfireError as error:
+                outcomes.append(error)
+                if _passes(error) or self._options.fail_on_error:
+                    held_back = RowHeldBack(error)
+                    return outcomes + [held_back] * (len(messages) - len(outcomes))
+        return outcomes
 
     async def _send_plain(self, messages: Sequence[Message]) -> Sequence[object]:
         return await self._producer.send_many(messages, return_exceptions=True)

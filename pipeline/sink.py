@@ -21,7 +21,8 @@ from pyspark.sql.datasource import (
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.pipeline.link import link_to
-from staticfire.pipeline.rows import RowError, RowMessage, messages_of
+from staticfire.pipeline.row_messages import RowError, RowMessage
+from staticfire.pipeline.rows import messages_of
 from staticfire.pipeline.sending import RowSender, SentRows
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.runtime.log import logger

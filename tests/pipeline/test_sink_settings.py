@@ -7,7 +7,8 @@ import pytest
 
 from staticfire.client import ClusterClient
 from staticfire.pipeline.errors import RowsNotSent
-from staticfire.pipeline.rows import ROW_ID, RowMessage, messages_of
+from staticfire.pipeline.row_messages import RowMessage
+from staticfire.pipeline.rows import ROW_ID, messages_of
 from staticfire.pipeline.sending import RowSender
 from staticfire.pipeline.sink_options import SinkOptions, parse_sink_options
 from tests.scenarios.consuming import NAMESRV, TOPIC
