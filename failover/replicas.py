@@ -200,7 +200,7 @@ class ReplicaAdmin:
         return done
 
     async def _fence(self, replicas: list[Replica], fence_ms: int, epoch: int = -1) -> None:
-        """Let slaves copy nothing for a time, and a master accept nothing; with 0, let them go on.
+        """Let slaves copy nothing for a time, and a master accept nothing; with 0, let them continue.
 
         A slave that doesn't answer copies nothing either.
         """

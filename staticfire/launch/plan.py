@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
-from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, variable_of
@@ -305,7 +304,7 @@ def _refuse_places(given: GivenSettings) -> None:
 def _refuse_role(master: BrokerSettings, given: GivenSettings) -> None:
     """Refuse roles and ids that `--replicas` gives to slaves. Raises: UsageError."""
     for key, name, is_wrong in (
-        ("brokerId", "broker_id", master.broker_id != MASTER_ID),
+        ("brokerId", "broker_id", master.broker_id != 0),
         ("brokerRole", "broker_role", master.broker_role == SLAVE),
     ):
         if is_wrong:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, UsageError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
@@ -341,38 +341,6 @@ async def test_an_epoch_that_a_master_has_promised_is_for_one_slave_only(world: 
     assert (await trio.ask(SECOND, ChangeRole("", 0, 3))).code == 0
     await trio.until_caught_up(MASTER, SECOND, within_ms=5_000)
     await trio.close()
-
-
-async def test_a_failover_that_is_refused_lets_the_slaves_copy_again(world: SimulatedWorld) -> None:
-    pair = await ReplicaSet(world).open()
-    world.freeze(MASTER)
-    with pytest.raises(ClientError, match="no slave with id 7"):
-        await pair.failover(to=7)
-    world.thaw(MASTER)
-    assert (await pair.send(b"1")).code == 0
-    await pair.until_caught_up(within_ms=1_000)
-    await pair.close()
-
-
-@pytest.mark.parametrize("how", ["killed", "frozen", "cancelled"])
-async def test_a_failover_that_fails_lets_the_master_accept_messages_again(world: SimulatedWorld, how: str) -> None:
-    pair = await ReplicaSet(world).open()
-    await pair.fill(1)
-    master = pair.brokers[MASTER].state.store
-    failing = asyncio.ensure_future(pair.failover())
-    await world.until(lambda: master.refusal is not None, 1_000, "the master refuses messages")
-    if how == "cancelled":
-        failing.cancel()
-    elif how == "frozen":
-        world.freeze(SLAVE)
-    else:
-        world.kill(SLAVE)
-    with pytest.raises((NetworkError, asyncio.CancelledError)):
-        await failing
-    assert (await pair.send(b"still the master")).code == 0
-    if how == "frozen":
-        world.thaw(SLAVE)
-    await pair.close()
 
 
 @pytest.mark.parametrize("settings", [{}, {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2}])
