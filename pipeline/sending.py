@@ -78,6 +78,7 @@ class RowSender:
         self._in_order = asyncio.Lock()
         """Held while a slice's rows for specific queues are sent: those of later slices wait."""
         self.rows = SentRows()
+        self._crash: BaseException | None = None
 
     async def open(self) -> "RowSender":
         """Start the producer. Raises: NetworkError."""
@@ -85,16 +86,19 @@ class RowSender:
         return self
 
     async def offer(self, rows: Sequence[RowMessage | RowError]) -> None:
-        """Send rows. If too many sends are in flight, wait for one of them first. Raises: RowsNotSent."""
+        """Send rows. If too many sends are in flight, wait for one of them first.
+
+        Raises: RowsNotSent, and what has ended an earlier send unexpectedly.
+        """
         while len(self._under_way) >= self._options.sends_in_flight:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         self._check()
         task = asyncio.create_task(self._send(rows), name="rows to messages")
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._ended)
 
     async def finish(self) -> SentRows:
-        """Wait until all rows are settled; return the result. Raises: RowsNotSent."""
+        """Wait until all rows are settled; return the result. Raises: as `offer`."""
         if self._under_way:
             await asyncio.wait(self._under_way)
         self._check()
@@ -113,7 +117,14 @@ class RowSender:
         """Whether the task fails, so that Spark may retry it from its first row."""
         return self.rows.failed > 0 and self._options.fail_on_error
 
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._under_way.discard(task)
+        error = None if task.cancelled() else task.exception()
+        self._crash = self._crash or error
+
     def _check(self) -> None:
+        if self._crash is not None:  # Its rows count neither as sent nor as failed.
+            raise self._crash
         if self._has_failed:
             raise RowsNotSent(f"{self.rows}; set failOnError=false to skip such rows")
 

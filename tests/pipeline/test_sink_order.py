@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import ClusterClient, Message
+from staticfire.client import ClusterClient, Message, Producer
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.pipeline.errors import RowsNotSent
@@ -154,3 +154,20 @@ async def test_rows_that_wait_for_a_broker_fail_together(
         rows = await sender.finish()
     assert (rows.sent, rows.failed) == (0, 3)
     assert "not sent, since an earlier row for its queue failed" in rows.examples[1]
+
+
+@pytest.mark.parametrize("rows", [plain("p-1"), keyed("k-1")], ids=["plain", "keyed"])
+async def test_rows_whose_sends_end_unexpectedly_are_not_lost_in_silence(
+    task: Task, monkeypatch: pytest.MonkeyPatch, rows: list[RowMessage]
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Producer, "send_many", broken)
+    monkeypatch.setattr(Producer, "send", broken)
+    sender = await task.open()
+    await sender.offer(rows)
+    with pytest.raises((ZeroDivisionError, ExceptionGroup)):
+        await sender.finish()
+    with pytest.raises((ZeroDivisionError, ExceptionGroup)):
+        await sender.offer(plain("p-2"))
