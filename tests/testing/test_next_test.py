@@ -72,3 +72,53 @@ def test_second(rocketmq):
 """,
     )
     result.assert_outcomes(passed=2)
+
+
+@pytest.mark.slow
+def test_run_under_faults_that_fails_leaves_no_client_and_no_connection(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import json
+import urllib.request
+from contextlib import asynccontextmanager
+from staticfire.chaos import connections as chaos_connections
+from staticfire.chaos.injection import FaultInjection
+from staticfire.protocol.errors import NetworkError
+
+closed = []
+
+def producers(rocketmq):
+    with urllib.request.urlopen(rocketmq.cluster.control + "/producers") as response:
+        return json.load(response)["producers"]
+
+@pytest.mark.rocketmq(chaos="mild", seeds=1, each="orders -> invoices by key")
+def test_condition_that_matches_nothing(rocketmq):
+    rocketmq.send("orders", "1 book")
+    assert len(producers(rocketmq)) == 1
+
+@pytest.fixture
+def broken_weather(monkeypatch):
+    async def prepare(_):
+        raise NetworkError("the broker is away")
+    @asynccontextmanager
+    async def connections(settings, connect=chaos_connections.connections):
+        try:
+            async with connect(settings) as pool:
+                yield pool
+        except NetworkError as error:
+            closed.append(str(error))
+            raise
+    monkeypatch.setattr(FaultInjection, "prepare", prepare)
+    monkeypatch.setattr(chaos_connections, "connections", connections)
+
+@pytest.mark.rocketmq(chaos="mild", seeds=1)
+def test_weather_that_does_not_begin(broken_weather, rocketmq): ...
+
+def test_next(rocketmq):
+    assert producers(rocketmq) == []
+    assert closed == ["the broker is away"]
+""",
+    )
+    result.assert_outcomes(passed=2, errors=2, skipped=2)
+    result.stdout.fnmatch_lines(["*invoices by key' matches nothing*", "*the broker is away*", "topics: none"])
