@@ -71,7 +71,9 @@ class Evidence:
     earlier: tuple[Sequence[JournalRecord], Sequence[JournalRecord]] = ((), ())
     """Events and requests from before the last reset of the cluster. Nothing of that time is stored any more."""
     was_stopped: bool = False
-    """The user has stopped the program, so it had no time to finish anything."""
+    """The user has stopped the program, so it had no time to finish anything, or the condition's command."""
+    at_rest_is_late: bool = False
+    """The condition's command was still running at its limit."""
 
     @property
     def seconds(self) -> float:

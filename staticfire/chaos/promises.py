@@ -57,6 +57,8 @@ def _ended(evidence: Evidence) -> str:
 
 def at_rest(evidence: Evidence) -> list[Broken]:
     """The user's own condition holds after the program."""
+    if evidence.at_rest_is_late:
+        return [Broken("at-rest", "", "the command of --at-rest was still running at the limit (--limit)")]
     if not evidence.at_rest:
         return []
     return [Broken("at-rest", "", f"the command of --at-rest ended with exit code {evidence.at_rest}")]

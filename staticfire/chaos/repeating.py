@@ -47,7 +47,7 @@ def as_test(
         f"    program = subprocess.Popen({json.dumps(list(program.command))}, env=environment)",
         *later,
         *(_end_at(program.limit_s) if is_service else ["    assert program.wait(timeout=120) == 0"]),
-        *_at_rest(program.at_rest),
+        *_at_rest(program),
         *(f"    assert_each(cluster, {condition!r})" for condition in each),
     ]
     return "\n".join(
@@ -88,8 +88,13 @@ def _end_at(limit_s: float) -> list[str]:
     ]
 
 
-def _at_rest(command: str) -> list[str]:
-    return [f"    subprocess.run({command!r}, shell=True, env=environment, check=True)"] if command else []
+def _at_rest(program: "TriedProgram") -> list[str]:
+    limit = f"timeout={program.at_rest_limit_s:g}"
+    return (
+        [f"    subprocess.run({program.at_rest!r}, shell=True, env=environment, check=True, {limit})"]
+        if program.at_rest
+        else []
+    )
 
 
 def _later(fault: PlannedFault) -> list[str]:

@@ -68,13 +68,21 @@ class TriedProgram:
     """They are created before the program starts."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of the program, to which the addresses of the cluster are added."""
+    at_rest_limit_s: float = LIMIT_S
+    """The time for the command of `at_rest`. `limit_s` may be shortened to what the program needed in calm weather."""
+
+
+class Stopped(Exception):
+    """The user has stopped all runs."""
 
 
 async def run_program(program: TriedProgram, faults: Sequence[PlannedFault], stop: asyncio.Event) -> Evidence:
     """Run the program once on a new cluster. If the user stops it, the evidence is what was seen until then.
 
-    Raises: StaticfireError (the cluster failed), OSError.
+    Raises: Stopped (before the program began), StaticfireError (the cluster failed), OSError.
     """
+    if stop.is_set():
+        raise Stopped
     cluster = Cluster(
         program.brokers,
         {**SETTINGS, **program.settings},
@@ -113,6 +121,8 @@ class ProgramRun:
     async def evidence(self) -> Evidence:
         await create_topics(self._cluster.namesrv, self._program.topics, self._settings)
         await self._injection.prepare()
+        if self._stop.is_set():
+            raise Stopped
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()
             process = subprocess.Popen(  # noqa: ASYNC220 (it takes milliseconds, and the cluster has its own thread)
@@ -126,7 +136,7 @@ class ProgramRun:
             watch = asyncio.create_task(self._injection.watch())
             left: dict[tuple[str, str], int] = {}
             try:
-                exit_code = await self._wait(process)
+                exit_code = await self._wait(process, self._program.limit_s)
                 await self._injection.finish()
                 if exit_code is None and not self._stop.is_set():
                     left = await self._settled()
@@ -136,9 +146,9 @@ class ProgramRun:
                 await self._end(process)
             return await self._gathered(exit_code, began_ms, left, output)
 
-    async def _wait(self, process: "subprocess.Popen[bytes]") -> int | None:
-        """Wait for the program's end; return its exit code, or None at the limit."""
-        until_ms = self._clock.uptime_ms() + self._program.limit_s * 1_000
+    async def _wait(self, process: "subprocess.Popen[bytes]", limit_s: float) -> int | None:
+        """Wait for the end of a command; return its exit code, or None at the limit or if the user has stopped it."""
+        until_ms = self._clock.uptime_ms() + limit_s * 1_000
         while process.poll() is None:
             if self._stop.is_set() or self._clock.uptime_ms() >= until_ms:
                 return None
@@ -203,14 +213,16 @@ class ProgramRun:
         self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]
     ) -> Evidence:
         ended_ms = self._clock.wall_ms()
+        is_checked = bool(self._program.at_rest) and not self._stop.is_set()
+        at_rest = await self._at_rest() if is_checked else None
         was_stopped = self._stop.is_set()
-        at_rest = await self._at_rest() if self._program.at_rest and not was_stopped else None
         await self._journals.read()
         events, requests, earlier = since_reset(*self._journals.in_order())
         stored = await self._stored()
         return Evidence(
             events, requests, stored, exit_code, began_ms, ended_ms, self._injection.injected,
             frozenset(self._journals.gaps), left, at_rest, _tail(output), earlier, was_stopped,
+            at_rest_is_late=is_checked and at_rest is None and not was_stopped,
         )  # fmt: skip
 
     async def _stored(self) -> StoredMessages:
@@ -220,7 +232,7 @@ class ProgramRun:
             return StoredMessages(unread={"": str(error)})
 
     async def _at_rest(self) -> int | None:
-        """Return the exit code of the condition's command; None if the user has stopped it."""
+        """Return the exit code of the condition's command; None if the user has stopped it, or at its limit."""
         # It is a shell command of the user, not data of others.
         command = ["/bin/sh", "-c", self._program.at_rest]
         process = subprocess.Popen(  # noqa: ASYNC220 (as above)
@@ -231,9 +243,7 @@ class ProgramRun:
             start_new_session=True,
         )
         try:
-            while process.poll() is None and not self._stop.is_set():
-                await pause_between_looks(LOOK_MS)
-            return process.returncode
+            return await self._wait(process, self._program.at_rest_limit_s)
         finally:
             await self._end(process)
 

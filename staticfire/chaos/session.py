@@ -9,7 +9,7 @@ from staticfire.chaos.each import Each, check_each, no_match, undecided
 from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.promises import check
-from staticfire.chaos.running import TriedProgram, run_program
+from staticfire.chaos.running import Stopped, TriedProgram, run_program
 from staticfire.chaos.sends import unsent
 from staticfire.chaos.shrinking import RUNS_MAX, shrunk
 from staticfire.chaos.usage import Usage, learn
@@ -133,10 +133,6 @@ def used_in(evidence: Evidence) -> Usage:
     return learn(events, requests, {record.broker for record in events})
 
 
-class Stopped(Exception):
-    """The user has stopped all runs."""
-
-
 class Session:
     """The runs of one command. `stop`: set when the user wants no more."""
 
@@ -165,7 +161,7 @@ class Session:
     async def seed(self, seed: int, calm: Calm) -> SeedResult:
         """Run the program under the faults of a seed. If the user stops it, the verdict is that so far.
 
-        Raises: StaticfireError, OSError.
+        Raises: as `calm`; Stopped only before the program began.
         """
         faults = self.plan(seed, calm.usage)
         evidence = await run_program(self.wanted.program, faults, self._stop)

@@ -38,7 +38,10 @@ def _flags(command: Any) -> Any:
             help="What each message of a topic must bring forth: 'orders -> invoices by key'; may be repeated.",
         ),
         OPTION("--at-rest", default="", metavar="COMMAND", help="A shell command that must succeed after each run."),
-        OPTION("--limit", default="10m", show_default=True, metavar="DURATION", help="Stop each run after this time."),
+        OPTION(
+            "--limit", default="10m", show_default=True, metavar="DURATION",
+            help="Stop each run after this time, and the command of --at-rest when it has taken as long.",
+        ),
         OPTION(
             "--settle", default="10s", show_default=True, metavar="DURATION",
             help="For a program that never ends: the time to consume the rest when the faults are over.",
@@ -172,6 +175,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
         STDERR if given["as_json"] else None,
         tuple(dict.fromkeys(parse_topic(text) for text in given["topics"])),
         dict(os.environ),
+        limit_ms / 1_000,
     )
     # Servers log each fault; here they are expected. Nothing is logged as critical.
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "critical")

@@ -206,6 +206,7 @@ class Cluster(ClusterFacts):  # house: a few lines for each operation of a clust
     hold_copy = waiting(RunningCluster.hold_copy)
     release_copy = waiting(RunningCluster.release_copy)
     delay_copy = waiting(RunningCluster.delay_copy)
+    _run_all = waiting(RunningCluster.run_all)
     _open_control = waiting(RunningCluster.open_control)
 
     # -- start and stop ------------------------------------------------------------------------------------------

@@ -266,6 +266,14 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         """Resume a suspended process. No effect on one that isn't suspended. Raises: ClientError."""
         self._processes(name).thaw(name)
 
+    async def run_all(self) -> None:
+        """Let all processes run, whatever has suspended or ended them: for the next test. No effect in a thread.
+
+        Raises: UsageError, ChildFailed.
+        """
+        if isinstance(self.cluster, ProcessCluster):
+            self.cluster.run_all()
+
     def _processes(self, name: str) -> ProcessCluster:
         """Return the cluster's processes; `name` must be one of them. Raises: ClientError."""
         if name not in (*self.cluster.plan.nameserver_addresses, PROXY):

@@ -81,6 +81,13 @@ class ProcessFaults:
         self._check(names)
         return ProcessFault(rule, names).view(self._clock.uptime_ms())
 
+    def forget(self) -> None:
+        """Remove all rules and change no process: the caller lets all of them run."""
+        for fault in self._faults.values():
+            if fault.timer is not None:
+                fault.timer.cancel()
+        self._faults.clear()
+
     def _check(self, names: Sequence[str]) -> None:
         """Check that these processes run. Raises: UsageError, ClientError."""
         cluster = self._cluster

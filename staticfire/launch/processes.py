@@ -152,8 +152,20 @@ class ProcessCluster:
         """
         child = self._child(name)
         self.children.stop([child])
-        self._ports.bind(name, self.plan.port_of(name))
-        self._wait_ready(self._spawn(name))
+        self._wait_ready(self._spawn_again(name))
+
+    def run_all(self) -> None:
+        """Remove the fault rules about processes, resume suspended processes, and restart those that have ended.
+
+        Raises: UsageError, ChildFailed.
+        """
+        self.process_faults.forget()
+        self.children.pump()  # Notice what has ended since the event loop looked.
+        # All at once, as in `start`: a slave isn't ready before it has reached its master.
+        for name in self.pids:
+            self.thaw(name)
+        ended = [name for name in self.names if name not in self.pids]
+        self._wait_ready(*map(self._spawn_again, ended))
 
     def stop(self) -> list[str]:
         """Stop the gRPC endpoint, the brokers, then the nameservers; remove a temporary folder.
@@ -200,6 +212,11 @@ class ProcessCluster:
         settings, secrets = without_secrets(type(planned), non_defaults(planned))
         plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary, secrets)
         return self.children.spawn(plan)
+
+    def _spawn_again(self, name: str) -> Child:
+        """Start a process that has ended, with the same port and folder."""
+        self._ports.bind(name, self.plan.port_of(name))
+        return self._spawn(name)
 
     def _wait_ready(self, *children: Child) -> None:
         try:

@@ -11,6 +11,7 @@ as they were when it failed: `failures.py`.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -112,16 +113,18 @@ def rocketmq(
     from staticfire.testing.failures import FailureReport
 
     request.node.stash[_FAILURE_REPORT] = report = FailureReport(cluster)
-    with observed(report):
+    with closing(cluster), observed(report):
         if _rocketmq_weather is None:
             yield cluster
-        else:
-            try:
-                with weather(request, cluster, _rocketmq_weather, lambda: request.node.stash.get(_PASSED, False)):
-                    yield cluster
-            except UsageError as error:
+            return
+        try:
+            with weather(request, cluster, _rocketmq_weather, lambda: request.node.stash.get(_PASSED, False)):
+                yield cluster
+        except BaseException as error:
+            report.failed(error)  # Weather that doesn't begin is reported after the cluster is closed.
+            if isinstance(error, UsageError):
                 pytest.fail(f"rocketmq: {error}", pytrace=False)
-    cluster.close()
+            raise
 
 
 def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:

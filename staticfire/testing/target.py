@@ -32,22 +32,12 @@ class StandTarget:
     def begin_test(self) -> RocketMQ:
         """Return the cluster for one test: empty, with running message time."""
         if not self._is_fresh:
-            self._mend()
+            self._cluster._run_all()
             self._cluster.reset()
         self._is_fresh = False
         thread, running = self._cluster._thread_and_object()
         core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", self._cluster.deaths)
         return RocketMQ(thread, core, self._cluster)
-
-    def _mend(self) -> None:
-        """Resume or restart the processes that the last test suspended or killed."""
-        if self._cluster.isolation == "thread":
-            return
-        for name in (*self._cluster.nameserver_addresses, *self._cluster.addresses):
-            if name in self._cluster.pids:
-                self._cluster.thaw(name)
-            else:
-                self._cluster.restart(name)
 
     def stop(self) -> None:
         self._cluster.__exit__(None, None, None)

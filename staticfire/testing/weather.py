@@ -123,12 +123,14 @@ class TestWeather:
             seed = int(name.removeprefix("seed-"))
             wanted = self._words
             faults = plan(seed, usage, wanted["chaos"], names_in(wanted, "only"), names_in(wanted, "never"))
-        pool = await self._stack.enter_async_context(connections(self._settings))
-        self._journals = JournalTails(pool, self._cluster.addresses, [CLIENT_ID])
-        await self._journals.read()
-        self._journals.forget()  # What is older belongs to another test.
-        self._injection = FaultInjection(self._cluster, self._journals, faults, self._settings)
-        await self._injection.prepare()
+        async with AsyncExitStack() as opened:
+            pool = await opened.enter_async_context(connections(self._settings))
+            self._journals = JournalTails(pool, self._cluster.addresses, [CLIENT_ID])
+            await self._journals.read()
+            self._journals.forget()  # What is older belongs to another test.
+            self._injection = FaultInjection(self._cluster, self._journals, faults, self._settings)
+            await self._injection.prepare()
+            self._stack = opened.pop_all()
         self._watch = asyncio.create_task(self._injection.watch())
         self._began_ms = self._clock.wall_ms()
 

@@ -35,6 +35,7 @@ def test_other_exit_code_than_in_calm_weather(code: int | None, words: str) -> N
 def test_condition_at_rest_that_fails() -> None:
     assert promises(run(at_rest=3)) == ["at-rest"]
     assert promises(run(at_rest=0)) == []
+    assert promises(run(at_rest_is_late=True)) == ["at-rest"]
 
 
 # -- skipped messages --------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The parts that need a cluster: what is left, the member that joins and leaves, faults and their hits."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,7 @@ from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, join_for
 from staticfire.chaos.planned_fault import MEMBER, Begin, PlannedFault, numbered, rule
-from staticfire.chaos.running import ProgramRun, TriedProgram
+from staticfire.chaos.running import ProgramRun, Stopped, TriedProgram, run_program
 from staticfire.chaos.stored import read_left
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
@@ -85,6 +86,19 @@ async def test_a_group_may_consume_until_the_settling_time_is_over(settle_s: flo
                     await asyncio.sleep(0)
             await billing.commit(sent.queue, 1)
         assert (await run).open_at_limit == {("billing", "orders"): left}
+
+
+async def test_program_does_not_begin_after_the_user_has_stopped_all_runs(tmp_path: Path) -> None:
+    mark, stop = tmp_path / "mark", asyncio.Event()
+    program = TriedProgram(("touch", str(mark)), limit_s=60)
+    stop.set()
+    with pytest.raises(Stopped):
+        await run_program(program, [], stop)
+    async with Cluster() as cluster, connections() as pool:
+        tails = JournalTails(pool, cluster.addresses)
+        with pytest.raises(Stopped):  # The signal arrived while the cluster started.
+            await ProgramRun(program, cluster, ClientSettings(), tails, [], stop).evidence()
+    assert not mark.exists()
 
 
 async def test_member_joins_as_the_others_and_leaves() -> None:

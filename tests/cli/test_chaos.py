@@ -211,13 +211,32 @@ def test_ctrl_c_in_the_middle_of_a_seed_gives_its_verdict_so_far(tmp_path: Path)
     assert not Path(f"/proc/{pid}").exists()
 
 
+COUNTED = SENDER + "with open(os.environ['MARK'], 'a') as mark:\n    mark.write('run\\n')\n"
+"""Each of its runs adds a line to a file."""
+
+
 @pytest.mark.slow
-def test_ctrl_c_ends_the_command_of_at_rest() -> None:
-    flags = ["--only", "busy", "--at-rest", "echo $$; exec sleep 600", "--", sys.executable, "-c", SENDER]
-    process = subprocess.Popen(command("chaos", *flags), stdout=subprocess.PIPE, text=True, env=environment())
+def test_ctrl_c_ends_the_command_of_at_rest_and_starts_no_other_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    flags = ["--only", "busy", "--at-rest", "echo $$; exec sleep 600", "--", sys.executable, "-c", COUNTED]
+    process = subprocess.Popen(
+        command("chaos", *flags), stdout=subprocess.PIPE, text=True, env={**environment(), "MARK": str(mark)}
+    )
     assert process.stdout is not None
     pid = int(process.stdout.readline())
     process.send_signal(signal.SIGINT)
     assert process.wait(100) == 128 + signal.SIGINT
+    assert "seed" not in process.stdout.read()
     process.stdout.close()
+    assert mark.read_text() == "run\n"
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.slow
+def test_command_of_at_rest_that_never_ends_is_stopped_at_the_limit() -> None:
+    flags = ["--limit", "5s", "--at-rest", "echo $$; exec sleep 600", "--", sys.executable, "-c", SENDER]
+    done = call("chaos", *flags)
+    assert done.returncode == 1
+    assert "the command of --at-rest was still running at the limit (--limit)" in done.stdout
+    pid = int(done.stdout.splitlines()[0])
     assert not Path(f"/proc/{pid}").exists()

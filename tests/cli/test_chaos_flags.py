@@ -85,7 +85,7 @@ def test_first_broken_seed_is_the_last_one_and_its_test_has_the_same_cluster(mar
     assert repeat.endswith(flags)
     source = test.read_text("utf-8")
     assert "brokers=2, settings={'defaultTopicQueueNums': '3'}" in source
-    assert "subprocess.run('true', shell=True" in source
+    assert "subprocess.run('true', shell=True, env=environment, check=True, timeout=300)" in source
 
 
 def test_program_gets_tls_if_brokers_speak_nothing_else(mark: Path) -> None:

@@ -1,0 +1,124 @@
+"""What a test leaves behind, and the next test with the same cluster doesn't find: in a pytest of its own."""
+
+import pytest
+
+from tests.testing.test_plugin import run
+
+pytestmark = pytest.mark.row("E3")
+
+
+@pytest.mark.slow
+def test_killed_and_frozen_processes_run_again_without_their_rules(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+pytestmark = pytest.mark.rocketmq(replicas=1, grpc=True, isolation="process")
+ALL = {"nameserver", "broker-a", "broker-a-1", "proxy"}
+
+def test_first(rocketmq):
+    cluster = rocketmq.cluster
+    cluster.broker("broker-a").replica(1).kill()
+    rocketmq.faults.add(broker="broker-a", kill=True)
+    cluster.kill("proxy")
+    rocketmq.faults.add(broker="nameserver", freeze="1h")
+    assert set(cluster.pids) == {"nameserver"}
+
+def test_second(rocketmq):
+    cluster = rocketmq.cluster
+    assert set(cluster.pids) == ALL
+    assert rocketmq.faults.all() == []
+    assert [one["answers"] for one in cluster.replication()] == [True, True]
+    orders = rocketmq.create_topic("orders")
+    with rocketmq.faults.add(broker="broker-a-1", kill=True):
+        assert set(cluster.pids) == ALL - {"broker-a-1"}
+    assert set(cluster.pids) == ALL
+
+def test_third_with_a_failover(rocketmq):
+    rocketmq.send(rocketmq.create_topic("orders"), "1")
+    cluster = rocketmq.cluster
+    rocketmq.wait_for(lambda: len({one["endPosition"] for one in cluster.replication()}) == 1, what="the copy")
+    cluster.failover("broker-a")
+    cluster.broker("broker-a").replica(1).kill()
+    cluster.broker("broker-a").kill()
+
+def test_fourth_with_the_new_master(rocketmq):
+    assert set(rocketmq.cluster.pids) == ALL
+    assert rocketmq.messages(rocketmq.create_topic("orders")) == []
+""",
+    )
+    result.assert_outcomes(passed=4)
+
+
+@pytest.mark.slow
+def test_lifetime_of_a_rule_that_a_test_has_left_thaws_nothing_in_the_next_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from pathlib import Path
+from staticfire.runtime.live import live_machine
+
+pytestmark = pytest.mark.rocketmq(isolation="process")
+ends = []
+
+def test_first(rocketmq):
+    rocketmq.faults.add(broker="broker-a", freeze="500ms")
+    ends.append(live_machine().clock.uptime_ms() + 500)
+
+def test_second(rocketmq):
+    broker = rocketmq.cluster.broker("broker-a")
+    broker.freeze()
+    rocketmq.wait_for(lambda: live_machine().clock.uptime_ms() > ends[0] + 50, what="the end of that lifetime")
+    assert "\\nState:\\tT" in Path(f"/proc/{broker.pid}/status").read_text()
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.slow
+def test_run_under_faults_that_fails_leaves_no_client_and_no_connection(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import json
+import urllib.request
+from contextlib import asynccontextmanager
+from staticfire.chaos import connections as chaos_connections
+from staticfire.chaos.injection import FaultInjection
+from staticfire.protocol.errors import NetworkError
+
+closed = []
+
+def producers(rocketmq):
+    with urllib.request.urlopen(rocketmq.cluster.control + "/producers") as response:
+        return json.load(response)["producers"]
+
+@pytest.mark.rocketmq(chaos="mild", seeds=1, each="orders -> invoices by key")
+def test_condition_that_matches_nothing(rocketmq):
+    rocketmq.send("orders", "1 book")
+    assert len(producers(rocketmq)) == 1
+
+@pytest.fixture
+def broken_weather(monkeypatch):
+    async def prepare(_):
+        raise NetworkError("the broker is away")
+    @asynccontextmanager
+    async def connections(settings, connect=chaos_connections.connections):
+        try:
+            async with connect(settings) as pool:
+                yield pool
+        except NetworkError as error:
+            closed.append(str(error))
+            raise
+    monkeypatch.setattr(FaultInjection, "prepare", prepare)
+    monkeypatch.setattr(chaos_connections, "connections", connections)
+
+@pytest.mark.rocketmq(chaos="mild", seeds=1)
+def test_weather_that_does_not_begin(broken_weather, rocketmq): ...
+
+def test_next(rocketmq):
+    assert producers(rocketmq) == []
+    assert closed == ["the broker is away"]
+""",
+    )
+    result.assert_outcomes(passed=2, errors=2, skipped=2)
+    result.stdout.fnmatch_lines(["*invoices by key' matches nothing*", "*the broker is away*", "topics: none"])
