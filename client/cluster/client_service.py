@@ -4,7 +4,6 @@ With `async with` it runs in the current event loop. With `with` it runs in an e
 subclass's `__enter__` returns its blocking form (blocking.py).
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -56,11 +55,8 @@ class ClientService(Service):
         return f"{type(self).__name__} {group}" if isinstance(group, str) else type(self).__name__
 
     def _crashed(self, loop_name: str, error: BaseException) -> None:
-        """Log it: the program learns of it only when it waits or leaves, and until then nothing else may be visible.
-
-        Cancelled tasks aren't logged: the end of an event loop cancels all of them.
-        """
-        if not isinstance(error, KeyboardInterrupt) and not isinstance(error.__cause__, asyncio.CancelledError):
+        """Log it: the program learns of it only when it waits or leaves, and until then nothing else may be visible."""
+        if not isinstance(error, KeyboardInterrupt):
             words, at = words_of(error), place_of(error)
             log.error("loop_crashed", owner=self.own_name, loop=loop_name, error=words, at=at)
 
