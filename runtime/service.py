@@ -155,14 +155,14 @@ class Service:
         await asyncio.sleep(pause_ms / 1000)
 
     def _crashed(self, loop_name: str, error: BaseException) -> None:
-        """Called when a loop has crashed. For services whose programs may not call `wait`."""
+        """Called when the first loop has crashed before `stop`. For services whose programs may not call `wait`."""
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        self._crashed(task.get_name(), error)
         if self._end is not None and not self._end.done():
+            self._crashed(task.get_name(), error)
             self._end.set_exception(error)
             # The exception is retrieved here, so that a program that never calls `wait` gets no warning.
             self._end.exception()
