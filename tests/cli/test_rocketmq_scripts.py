@@ -38,6 +38,26 @@ def test_a_cluster_is_started_with_rocketmqs_flags_and_says_so_in_rocketmqs_word
         assert (tmp_path / "store" / "commitlog").is_dir()
 
 
+def test_a_slave_is_started_with_its_broker_conf(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("names", "master", "slave")]
+    for folder in folders:
+        folder.mkdir()
+    names_home, master_home, slave_home = folders
+    ready = "The broker[broker-a, 127.0.0.1:"
+    with Up("mqnamesrv", "-c", conf(names_home), ready="The Name Server boot success.", HOME=str(names_home)) as names:
+        namesrv = names.lines[-1].rpartition(" ")[2]
+        master = conf(master_home, "brokerRole=SYNC_MASTER\ninSyncReplicas=2\n")
+        slave = conf(slave_home, "brokerRole=SLAVE\nbrokerId=1\n")
+        with (
+            Up("mqbroker", "-n", namesrv, "-c", master, ready=ready, HOME=str(master_home)),
+            Up("mqbroker", "-n", namesrv, "-c", slave, ready=ready, HOME=str(slave_home)),
+        ):
+            assert " orders broker-a/" in one_line(call("send", "orders", "hello", NAMESRV_ADDR=namesrv).stdout)
+            shown = call("replication", NAMESRV_ADDR=namesrv).stdout
+            assert "copied by 1; sends wait for 2 copies" in shown
+            assert "SLAVE" in shown
+
+
 def test_flag_wins_over_file_and_file_over_namesrv_addr(tmp_path: Path) -> None:
     def namesrv(*flags: str, text: str = "") -> str:
         shown = call("mqbroker", "-p", *flags, "-c", conf(tmp_path, text), NAMESRV_ADDR="environment:1").stdout
