@@ -146,10 +146,7 @@ class ConcurrentConsumption:
         if self._giving_back:
             await asyncio.wait(list(self._giving_back), timeout=self._settings.await_termination_ms / 1000)
         self._results.report()
-        running = 0
-        if self._plain is not None:
-            self._plain.threads.close()
-            running = self._plain.running
+        running = 0 if self._plain is None else self._plain.close()
         report_cancelled(self._group, self._listener, cancelled, running)
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:

@@ -6,9 +6,10 @@ offsets are stored, the successes of visits that aren't over are committed as we
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from staticfire.client.consume.listeners.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS, ThreadVisit
+from staticfire.client.consume.listeners.threaded_calls import CALLS_PER_VISIT_MAX, VISIT_MS, ThreadVisit, ThreadVisits
 from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
 from staticfire.client.consume.queues.queue_decisions import AssignedQueue
 from staticfire.client.consume.results.consume_results import Messages
@@ -42,23 +43,14 @@ class OrderedCall:
         return self.status is OrderedStatus.SUCCESS and self.context.auto_commit
 
 
-class OrderedThreadedCalls:
-    """The listener and this consumer's threads, in which it is called."""
+class OrderedThreadedCalls(ThreadVisits[Queue, OrderedCall]):
+    """The listener. The key of a visit is the queue for which it makes calls."""
 
     def __init__(self, listener: Any, clock: Clock, threads: ForeignThreads) -> None:
-        self.threads = threads
-        self._is_leaving = False
+        super().__init__(clock, threads)
         self._listener = listener
-        self._clock = clock
-        self._visits: dict[Queue, ThreadVisit[OrderedCall]] = {}
-        """Those whose end hasn't been processed, including those that are no longer waited for."""
 
     # -- in the event loop ---------------------------------------------------------------------------------------
-
-    @property
-    def running(self) -> int:
-        """How many threads are in the listener, including those that are no longer waited for."""
-        return sum(visit.is_in_thread for visit in self._visits.values())
 
     def is_calling(self, queue: Queue) -> bool:
         """Whether a thread is in the listener with messages of a queue, including one that is no longer waited for."""
@@ -70,10 +62,7 @@ class OrderedThreadedCalls:
 
         Return the calls that aren't taken, and the number of all calls.
         """
-        visit = self._visits[queue] = ThreadVisit[OrderedCall](self._is_leaving)
-        # If this is cancelled, the visit continues, and its finished calls can still be taken.
-        await self.threads.run(self._visit, visit, queue, batches)
-        del self._visits[queue]
+        visit = await self.run(queue, partial(self._make, queue, batches))
         return visit.take(), visit.taken
 
     def take_finished(self) -> list[tuple[Queue, OrderedCall]]:
@@ -85,23 +74,10 @@ class OrderedThreadedCalls:
             found += [(queue, call) for call in visit.take(successes)]
         return found
 
-    def leave(self) -> None:
-        """Let all visits end with their current call."""
-        self._is_leaving = True
-        for visit in self._visits.values():
-            visit.is_ending = True
-
     # -- in a thread ---------------------------------------------------------------------------------------------
 
-    def _visit(self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages]) -> None:
-        visit.began_ms = began_ms = self._clock.uptime_ms()
-        try:
-            self._make(visit, queue, batches, began_ms)
-        finally:
-            visit.is_over = True
-
     def _make(
-        self, visit: ThreadVisit[OrderedCall], queue: Queue, batches: Sequence[Messages], uptime_ms: UptimeMs
+        self, queue: Queue, batches: Sequence[Messages], visit: ThreadVisit[OrderedCall], uptime_ms: UptimeMs
     ) -> None:
         end_ms = uptime_ms + VISIT_MS
         for messages in batches:

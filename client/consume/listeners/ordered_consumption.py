@@ -118,10 +118,7 @@ class OrderedConsumption:
         if self._plain is not None:
             self._plain.leave()
         cancelled = await self._pool.leave(self._settings.await_termination_ms)
-        running = 0
-        if self._plain is not None:
-            self._plain.threads.close()
-            running = self._plain.running
+        running = 0 if self._plain is None else self._plain.close()
         report_cancelled(self._group, self._listener, cancelled, running)
 
     # -- calling -------------------------------------------------------------------------------------------------

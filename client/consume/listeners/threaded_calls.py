@@ -6,6 +6,8 @@ or before that if a call takes long, because the finished calls mustn't wait for
 """
 
 from collections import deque
+from collections.abc import Callable, Hashable
+from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
@@ -25,6 +27,7 @@ CALLS_PER_VISIT_MAX = 32
 # After this time the visit ends with its current call, so that finished calls don't wait long for the others.
 VISIT_MS = 5
 
+Key = TypeVar("Key", bound=Hashable)
 Call = TypeVar("Call")
 
 
@@ -77,17 +80,54 @@ class ThreadVisit(Generic[Call]):
         return calls
 
 
-class ThreadedCalls:
-    """The listener, the calls that wait for it, and this consumer's threads."""
+class ThreadVisits(Generic[Key, Call]):
+    """One consumer's threads, and its visits to them, each with a key."""
 
-    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock, threads: ForeignThreads) -> None:
+    def __init__(self, clock: Clock, threads: ForeignThreads) -> None:
         self.threads = threads
-        self._visits: dict[ThreadVisit[ListenerCall], None] = {}
+        self._clock = clock
+        self._visits: dict[Key, ThreadVisit[Call]] = {}
         """Those whose end hasn't been processed, including those that are no longer waited for."""
         self._is_leaving = False
+
+    async def run(self, key: Key, make: Callable[[ThreadVisit[Call], UptimeMs], None]) -> ThreadVisit[Call]:
+        """Let `make` make calls in a thread; it gets the visit and the time. Return the visit when it is over.
+
+        If this is cancelled, the visit continues, and its finished calls can still be taken.
+        """
+        visit: ThreadVisit[Call] = ThreadVisit(self._is_leaving)
+        self._visits[key] = visit
+        await self.threads.run(self._in_thread, visit, make)
+        del self._visits[key]
+        return visit
+
+    def _in_thread(self, visit: ThreadVisit[Call], make: Callable[[ThreadVisit[Call], UptimeMs], None]) -> None:
+        visit.began_ms = began_ms = self._clock.uptime_ms()
+        try:
+            make(visit, began_ms)
+        finally:
+            visit.is_over = True
+
+    def leave(self) -> None:
+        """Let all visits end with their current call."""
+        self._is_leaving = True
+        for visit in self._visits.values():
+            visit.is_ending = True
+
+    def close(self) -> int:
+        """Let the threads end. Return how many are still in the listener, which are no longer waited for."""
+        self.threads.close()
+        return sum(visit.is_in_thread for visit in self._visits.values())
+
+
+class ThreadedCalls(ThreadVisits[int, ListenerCall]):
+    """The listener, and the calls that wait for it. The key of a visit is its number."""
+
+    def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock, threads: ForeignThreads) -> None:
+        super().__init__(clock, threads)
         self._listener = listener
         self._waiting = waiting
-        self._clock = clock
+        self._numbers = count()
 
     # -- in the event loop ---------------------------------------------------------------------------------------
 
@@ -96,23 +136,13 @@ class ThreadedCalls:
         """Whether there are visits whose end hasn't been processed."""
         return bool(self._visits)
 
-    @property
-    def running(self) -> int:
-        """How many threads are in the listener, including those that are no longer waited for."""
-        return sum(visit.is_in_thread for visit in self._visits)
-
     async def visit(self) -> list[ListenerCall]:
         """Make calls in a thread until none waits, or the time of a visit is over. Return those that aren't taken."""
-        visit: ThreadVisit[ListenerCall] = ThreadVisit(self._is_leaving)
-        self._visits[visit] = None
-        # If this is cancelled, the visit continues, and its finished calls can still be taken.
-        await self.threads.run(self._visit, visit)
-        del self._visits[visit]
-        return visit.take()
+        return (await self.run(next(self._numbers), self._make)).take()
 
     def take_finished(self) -> list[ListenerCall]:
         """Remove and return the finished calls of all visits."""
-        return [call for visit in self._visits for call in visit.take()]
+        return [call for visit in self._visits.values() for call in visit.take()]
 
     def end_long_visits(self, uptime_ms: UptimeMs) -> bool:
         """Let visits whose time is over end with their current call. Return whether there are visits with time left.
@@ -121,27 +151,14 @@ class ThreadedCalls:
         a visit have been taken, or will be when it ends: the thread appends a call before it looks at `is_ending`.
         """
         is_any_left = False
-        for visit in self._visits:
+        for visit in self._visits.values():
             if visit.began_ms is None or uptime_ms - visit.began_ms < VISIT_MS:
                 is_any_left = True
             else:
                 visit.is_ending = True
         return is_any_left
 
-    def leave(self) -> None:
-        """Let all visits end with their current call."""
-        self._is_leaving = True
-        for visit in self._visits:
-            visit.is_ending = True
-
     # -- in a thread ---------------------------------------------------------------------------------------------
-
-    def _visit(self, visit: ThreadVisit[ListenerCall]) -> None:
-        visit.began_ms = began_ms = self._clock.uptime_ms()
-        try:
-            self._make(visit, began_ms)
-        finally:
-            visit.is_over = True
 
     def _make(self, visit: ThreadVisit[ListenerCall], began_ms: UptimeMs) -> None:
         made = visit.made
