@@ -7,7 +7,10 @@ from staticfire.broker.delay.service import DelayService
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC
+from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause, Spawn
+
+log = logger("broker")
 
 
 class WaitingMessages(NamedTuple):
@@ -36,9 +39,12 @@ class WaitingMessages(NamedTuple):
         await self.transactions.stop()
 
     def keep_within_bounds(self) -> None:
-        """Adjust delays and timers after retention has removed records."""
-        self.delays.keep_within_bounds()
-        self.timers.keep_within_bounds()
+        """Adjust delays and timers after retention has removed records; log the messages that are lost."""
+        words = "the disk was too full to keep the log that contains them; see diskSpaceCleanForciblyRatio"
+        if by_level := self.delays.keep_within_bounds():
+            log.error("delayed_messages_lost", by_level=by_level, reason=words)
+        if timers := self.timers.keep_within_bounds():
+            log.error("timers_lost", messages=timers, reason=words)
 
     def first_position(self) -> int | None:
         """Return the log position of the oldest waiting message; None if none waits. Raises: StorageError."""

@@ -225,11 +225,9 @@ class DelayService:
         """Return the log position of the oldest waiting message; None if none waits. Raises: StorageError."""
         return self.queue.first_position()
 
-    def keep_within_bounds(self) -> None:
-        """Skip and log messages that retention has removed."""
-        if lost := self.queue.keep_within_bounds():
-            words = "the disk was too full to keep the log that contains them; see diskSpaceCleanForciblyRatio"
-            log.error("delayed_messages_lost", by_level=lost, reason=words)
+    def keep_within_bounds(self) -> dict[int, int]:
+        """Skip messages that retention has removed; return their number by level."""
+        return self.queue.keep_within_bounds()
 
     def forget(self) -> None:
         """Reset everything, because the schedule topic's queues were deleted."""

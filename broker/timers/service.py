@@ -154,14 +154,12 @@ class TimerService:
         entries = self._store.entries(queue, offset, 1)
         return entries[0].log_position if entries else None
 
-    def keep_within_bounds(self) -> None:
-        """Drop and log waiting messages that retention has removed."""
+    def keep_within_bounds(self) -> int:
+        """Drop waiting messages that retention has removed; return their number."""
         done, first = self._index.done, self._queue.min_offset
         lost = sum(1 for offset in range(done.first_missing(), first) if offset not in done)
-        if lost:
-            words = "the disk was too full to keep the log that contains them; see diskSpaceCleanForciblyRatio"
-            log.error("timers_lost", messages=lost, reason=words)
         done.add_below(first)
+        return lost
 
     # -- recall --------------------------------------------------------------------------------------------------
 
