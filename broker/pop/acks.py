@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from staticfire.broker.clock.quiescence import PUSH
-from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
+from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState, mask_of
 from staticfire.broker.pop.fetching import REVIVE_QUEUE
 from staticfire.broker.pop.in_flight import DUE_MS_MAX, GIVEN_BACK, CheckPoint, PoppedQueue
 from staticfire.broker.pop.orders import AckOutcome, acknowledged, free_at_ms, offset_behind, postponed
@@ -85,10 +85,8 @@ class Acknowledger:
 
     def _remove(self, queue: PoppedQueue, found: CheckPoint, offsets: Sequence[int]) -> bool:
         """Remove messages from a check-point; return whether it contained any of them."""
-        size, messages = found.messages.bit_length(), 0
-        for offset in offsets:
-            if 0 <= offset - found.start < size:
-                messages |= 1 << (offset - found.start)
+        size = found.messages.bit_length()
+        messages = mask_of((offset for offset in offsets if 0 <= offset - found.start < size), found.start)
         removed = self._tables.remove(queue, found.start, found.pop_ms, messages)
         if not removed:
             return False

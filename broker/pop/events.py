@@ -7,6 +7,7 @@ little-endian, counted from the check-point's start offset.
 A record contains events of several groups. So an event that can't be decoded is left out, and the others are read.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -118,6 +119,14 @@ def _read_one_by_one(body: bytes) -> PopRecord:
         except (msgspec.MsgspecError, RecursionError) as error:
             errors.append(str(error))
     return PopRecord(low_water, events, errors)
+
+
+def mask_of(offsets: Iterable[int], start: int) -> int:
+    """Return a set of messages as a number."""
+    mask = 0
+    for offset in offsets:
+        mask |= 1 << (offset - start)
+    return mask
 
 
 def pack_bits(mask: int) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from staticfire.broker.pop.answers import offsets_of, rewritten, single_records
-from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
+from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState, mask_of
 from staticfire.broker.pop.in_flight import CheckPoint
 from staticfire.broker.pop.orders import counts_of, is_blocked, taken
 from staticfire.broker.pop.tables import PopTables
@@ -238,9 +238,7 @@ class PopFetcher:
 
     def _take(self, popped: OnePop, place: GroupQueue, new: CheckPoint, what: tuple[list[int], int]) -> None:
         offsets, next_offset = what
-        messages = 0
-        for offset in offsets:
-            messages |= 1 << (offset - new.start)
+        messages = mask_of(offsets, new.start)
         due_ms = new.pop_ms + popped.request.invisible_time
         tables = self._tables
         queue = tables.in_flight.queue_of(place)

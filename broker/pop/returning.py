@@ -18,7 +18,7 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.retries import is_dead
 from staticfire.broker.pop.answers import handle_bytes_max, offsets_of, single_records
 from staticfire.broker.pop.copying import Copies
-from staticfire.broker.pop.events import GroupQueue
+from staticfire.broker.pop.events import GroupQueue, mask_of
 from staticfire.broker.pop.in_flight import NOBODY, CheckPoint, PoppedQueue
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.store.consume_queue import Queue
@@ -141,9 +141,7 @@ class Returner:
             unwritable = self._copy(place, records, check_point.pop_ms)
             count = len(records) - len(unwritable)
             self._on_returned(place.group, place.topic)
-        left = 0
-        for offset in unwritable:
-            left |= 1 << (offset - check_point.start)
+        left = mask_of(unwritable, check_point.start)
         self._tables.remove(popped, check_point.start, check_point.pop_ms, check_point.messages & ~left)
         if unwritable:
             first_reason = next(iter(unwritable.values()))
