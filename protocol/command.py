@@ -112,11 +112,6 @@ class Shape:
         return FRAME_BYTES_MAX if self.body_type in (bytes, Records) else REQUEST_BODY_BYTES_MAX
 
     @cached_property
-    def checks_body(self) -> bool:
-        """Whether the class has a check of its own for the bytes of a body."""
-        return getattr(self.command, "check_body", Request.check_body) is not Request.check_body
-
-    @cached_property
     def native(self) -> "msgspec.msgpack.Decoder[Any]":
         """The decoder of the msgpack array of header fields."""
         return msgspec.msgpack.Decoder(self.command)

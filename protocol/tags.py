@@ -5,7 +5,8 @@ never too few. The consumer compares the text.
 """
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,7 @@ from staticfire.protocol.properties import TAGS, find_property
 
 ALL_TAGS = "*"
 NO_TAG_CODE = 0
+T = TypeVar("T", str, bytes)
 
 _HASHES_KEPT_MAX = 4096
 EXPRESSIONS_MAX = 10_000
@@ -27,12 +29,19 @@ class TagExpressionError(ClientError):
     """A subscription that contains only bars."""
 
 
+def _kept_if_short(function: Callable[[T], int]) -> Callable[[T], int]:
+    kept = lru_cache(maxsize=_HASHES_KEPT_MAX)(function)
+
+    @wraps(function)
+    def hash_of(text: T) -> int:
+        return kept(text) if len(text) <= KEPT_CHARACTERS_MAX else function(text)
+
+    return hash_of
+
+
+@_kept_if_short
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode()`: over UTF-16 units, as a signed 32-bit number."""
-    return _kept_hash(text) if len(text) <= KEPT_CHARACTERS_MAX else _hash(text)
-
-
-def _hash(text: str) -> int:
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -40,22 +49,16 @@ def _hash(text: str) -> int:
     return code - 0x1_0000_0000 if code & 0x8000_0000 else code
 
 
-_kept_hash = lru_cache(maxsize=_HASHES_KEPT_MAX)(_hash)
-
-
 def tags_code(properties: bytes) -> int:
     """Return the code for a record's consume queue entry; 0 without a tag."""
     tag = find_property(properties, TAGS)
-    if not tag:
-        return NO_TAG_CODE
-    return _kept_code(tag) if len(tag) <= KEPT_CHARACTERS_MAX else _code(tag)
+    return code_of_tag(tag) if tag else NO_TAG_CODE
 
 
-def _code(tag: bytes) -> int:
+@_kept_if_short
+def code_of_tag(tag: bytes) -> int:
+    """Return the code of a non-empty tag."""
     return java_hash(tag.decode("utf-8", "replace"))
-
-
-_kept_code = lru_cache(maxsize=_HASHES_KEPT_MAX)(_code)
 
 
 class TagExpression(msgspec.Struct, frozen=True):

@@ -88,8 +88,7 @@ class JsonCodec(Codec):
     def decode_request(self, declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
         try:
             request: Request = _read_fields(declaration.request, envelope.fields or b"{}")
-            if declaration.request.checks_body:
-                request.check_body(body)
+            request.check_body(body)
             request.body = _read_body(declaration.request, body, LENIENT_STEPS_MAX)
         except ProtocolError as error:
             raise ProtocolError(f"{declaration.name}: {error}") from None
