@@ -25,8 +25,6 @@ SENDS = (
     RequestCode.SEND_MANY,
     RequestCode.CONSUMER_SEND_MSG_BACK,
 )
-_MAY_SAY = "WAIT\x01"
-"""Without this text, properties have no WAIT. RocketMQ's producers write it, with true, into each message."""
 
 
 def least_in_sync(settings: BrokerSettings) -> int:
@@ -86,7 +84,7 @@ def waits_for_nobody(request: object) -> bool:
     """Return whether all messages of a request have WAIT=false. RocketMQ: Message.isWaitStoreMsgOK."""
     properties = getattr(request, "properties", None)
     if isinstance(properties, str):
-        return _MAY_SAY in properties and _is_hurried(properties.encode())
+        return _is_hurried(properties.encode())
     messages = getattr(request, "body", None)
     if isinstance(messages, list) and messages and isinstance(messages[0], ManyMessage):
         return all(_is_hurried(message.properties) for message in messages)

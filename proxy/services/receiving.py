@@ -127,7 +127,8 @@ class ReceiveCalls:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
         poll_ms = poll_ms_of(request, client, caller)
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
-        if request.auto_renew and client.group != group:  # Its messages would be returned while it works on them.
+        if request.auto_renew and not self._clients.consumes(caller.client_id, group):
+            # Its messages would be returned while it works on them.
             words = (
                 f"client {caller.client_id} has no settings of group {group} here: it must send them over Telemetry "
                 "first"

@@ -89,12 +89,10 @@ def _end_at(limit_s: float) -> list[str]:
 
 
 def _at_rest(program: "TriedProgram") -> list[str]:
+    if not program.at_rest:
+        return []
     limit = f"timeout={program.at_rest_limit_s:g}"
-    return (
-        [f"    subprocess.run({program.at_rest!r}, shell=True, env=environment, check=True, {limit})"]
-        if program.at_rest
-        else []
-    )
+    return [f"    subprocess.run({program.at_rest!r}, shell=True, env=environment, check=True, {limit})"]
 
 
 def _later(fault: PlannedFault) -> list[str]:
