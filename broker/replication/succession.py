@@ -6,7 +6,8 @@
 - A master that starts with an empty log asks, too: its disk may be a new one. If a slave has taken over, it becomes its
   slave; if a slave has messages, it accepts none until that one has taken over. It asks for a while: a nameserver that
   has just started doesn't know the others yet.
-- A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason.
+- A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason. It waits ten
+  seconds for the first answer: on a busy machine the nameserver of a new cluster may start later than its brokers.
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
   has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
   and slaves remove what follows.
@@ -21,7 +22,13 @@ from staticfire.broker.replication.epochs import newest
 from staticfire.broker.replication.lineage import Lineage, new_life, waits_for_copies
 from staticfire.broker.replication.master_fence import HANDING_OVER
 from staticfire.broker.replication.role_change import role_change
-from staticfire.broker.replication.successor import find_successor, known_members, none_has_more, reason_to_wait
+from staticfire.broker.replication.successor import (
+    find_successor,
+    first_known_members,
+    known_members,
+    none_has_more,
+    reason_to_wait,
+)
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.requests.replication import SLAVE
 from staticfire.protocol.requests.routes import MASTER_ID
@@ -70,9 +77,11 @@ class Succession:
             self._new_until_ms = self._state.machine.clock.uptime_ms() + KNOWN_MS
         self._is_unsure = not lineage.set_id or waits_for_copies(settings)
         if self._is_unsure:
-            self._is_unsure = await known_members(settings, around.registration, around.pool) is None
-            if self._is_unsure and (lineage.set_id or waits_for_copies(settings)):
+            if lineage.set_id or waits_for_copies(settings):
                 self._store.refuse(StorageError("no nameserver says which slaves may have more: send again"), UNSURE)
+            self._is_unsure = await first_known_members(settings, around.registration, around.pool) is None
+            if not self._is_unsure:
+                self._store.refuse(None, UNSURE)
         found = await find_successor(settings, lineage, around.registration, around.pool)
         self._may_be_replaced = found is not None
         if found is not None:

@@ -16,6 +16,8 @@ from staticfire.runtime.pool import ConnectionPool
 log = logger("replication")
 
 TIMEOUT_MS = 1_000
+# For a nameserver that accepts connections and is still about to start.
+FIRST_TIMEOUT_MS = 10_000
 
 
 class Successor(msgspec.Struct, frozen=True):
@@ -31,14 +33,22 @@ async def members_of(settings: BrokerSettings, registration: Registration, pool:
     return await known_members(settings, registration, pool) or {}
 
 
-async def known_members(
+async def first_known_members(
     settings: BrokerSettings, registration: Registration, pool: ConnectionPool
+) -> dict[int, str] | None:
+    """Return what `known_members` returns, and wait longer for nameservers that are silent, but not for dead ones."""
+    members = await known_members(settings, registration, pool)
+    return await known_members(settings, registration, pool, FIRST_TIMEOUT_MS) if members is None else members
+
+
+async def known_members(
+    settings: BrokerSettings, registration: Registration, pool: ConnectionPool, timeout_ms: int = TIMEOUT_MS
 ) -> dict[int, str] | None:
     """Return the addresses of a set by id, from the first nameserver that answers; None if none does."""
     for nameserver in registration.nameservers:
         try:
             asked = GetMemberGroup(settings.broker_cluster_name, settings.broker_name)
-            answer = await pool.ask(nameserver, asked, TIMEOUT_MS)
+            answer = await pool.ask(nameserver, asked, timeout_ms)
         except (NetworkError, ProtocolError):
             continue
         if isinstance(answer, MemberGroupAnswer) and answer.body and answer.body.broker_member_group:

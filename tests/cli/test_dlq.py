@@ -32,22 +32,26 @@ BODIES = [b"[bold]not markup[/bold]", b"two\x1b[31m", bytes(range(256))]
 
 
 def bury(namesrv: str, topic: str, group: str, *messages: Message) -> None:
-    """Let messages die of a group."""
+    """Let messages die of a group, one after the other, so that their dead letters are in this order."""
+    with Producer("shop", namesrv) as producer:
+        for message in messages:
+            producer.send(message)
+            _bury_next(namesrv, topic, group)
+
+
+def _bury_next(namesrv: str, topic: str, group: str) -> None:
     consumer = PushConsumer(group, namesrv)
     consumer.subscribe(topic)
-    died = threading.Semaphore(0)
+    died = threading.Event()
 
     @consumer.listener
     def listen(_: tuple[ReceivedMessage, ...], context: ConsumeContext) -> ConsumeStatus:
         context.delay_level_when_next_consume = -1
-        died.release()
+        died.set()
         return ConsumeStatus.RECONSUME_LATER
 
-    with Producer("shop", namesrv) as producer, consumer:
-        for message in messages:
-            producer.send(message)
-        for _ in messages:
-            assert died.acquire(timeout=TIMEOUT_S)
+    with consumer:  # It leaves when the broker has the dead letter.
+        assert died.wait(TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
