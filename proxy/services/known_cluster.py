@@ -4,8 +4,9 @@ It is requested from brokers and nameservers by the client of `client/cluster/` 
 changes a topic or a group sees the change soon, and sends and receives don't need a request each. RocketMQ's proxy
 caches it for 20 s.
 
-What was known before is used if no broker answers in time, as RocketMQ's proxy does it: a broker that is frozen for a
-moment makes no orderly group concurrent, and calls that concern other brokers don't wait for it.
+What was known before is used if no broker answers in time, or if all refuse to, as RocketMQ's proxy does it: a broker
+that is frozen or busy for a moment makes no orderly group concurrent, and calls that concern other brokers don't wait
+for it.
 """
 
 import asyncio
@@ -41,6 +42,9 @@ NAMES_MAX = 10_000
 ANSWER_TIMEOUT_MS = 2_000
 """RocketMQ: the proxy's timeout for all requests except pops."""
 
+_ANSWERS = (SUCCESS, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
+"""Another broker, or another moment, wouldn't change these responses. All others are refusals."""
+
 V = TypeVar("V")
 
 
@@ -54,8 +58,8 @@ class _Asking(NamedTuple, Generic[V]):
 class Believed(Generic[V]):
     """A cache of responses by name. Concurrent callers with the same name share one request.
 
-    An old response is used until there is a new one: if the request takes longer than PATIENCE_MS, or if it fails
-    because of the network.
+    An old response is used until there is a new one: if the request takes longer than PATIENCE_MS, or if it fails.
+    Only TopicNotFound is news.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[V]], uptime_ms: Callable[[], UptimeMs]) -> None:
@@ -93,7 +97,9 @@ class Believed(Generic[V]):
     async def _asked(self, name: str) -> V:
         try:
             answer = await self._ask(name)
-        except NetworkError as error:
+        except TopicNotFound:
+            raise
+        except StaticfireError as error:
             known = self._known.get(name)
             if known is None:
                 raise
@@ -224,29 +230,34 @@ class KnownCluster:
         if not addresses:
             raise ConnectFailed("no broker is known yet")
         answer = await self._ask_first(addresses, GetGroupConfig(group))
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            return SubscriptionGroupConfig(group)  # Brokers create it when it first consumes.
         if not isinstance(answer, GroupConfigAnswer) or answer.code != SUCCESS or answer.body is None:
-            if answer.code in (ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, ResponseCode.SYSTEM_ERROR):
-                return SubscriptionGroupConfig(group)  # Brokers create it when it first consumes.
             raise broker_answer(answer.code, answer.remark, f"configuration of group {group}")
         config: SubscriptionGroupConfig = answer.body
         return config
 
     async def _ask_any(self, route: TopicRouteData, request: Request) -> Answer:
-        """Send a request to the brokers of a route, one by one, until one responds. Raises: NetworkError."""
+        """Send a request to the brokers of a route, one by one, until one answers it. Raises: StaticfireError."""
         known = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
         addresses = [at for at in (address_to_read(known, name) for name in known) if at is not None]
         return await self._ask_first(addresses, request)
 
     async def _ask_first(self, addresses: list[str], request: Request) -> Answer:
-        """Send a request to one broker after the other, the silent ones last. Raises: NetworkError."""
-        lost: NetworkError | None = None
+        """Send a request to one broker after the other, the silent ones last, until one doesn't refuse it.
+
+        Raises: NetworkError, BrokerAnswer.
+        """
+        failure: StaticfireError = ConnectFailed("the route contains no broker")
         for address in sorted(addresses, key=self._silent.__contains__):
             try:
                 answer = await self.client.pool.ask(address, request, ANSWER_TIMEOUT_MS)
             except NetworkError as error:
                 self._silent.add(address)
-                lost = error
-            else:
-                self._silent.discard(address)
+                failure = error
+                continue
+            self._silent.discard(address)
+            if answer.code in _ANSWERS:
                 return answer
-        raise lost or ConnectFailed("the route contains no broker")
+            failure = broker_answer(answer.code, answer.remark, f"{type(request).__name__} of {address}")
+        raise failure
