@@ -2,7 +2,8 @@
 
 It is requested from brokers and nameservers by the client of `client/cluster/` and cached for a second. So a test that
 changes a topic or a group sees the change soon, and sends and receives don't need a request each. RocketMQ's proxy
-caches it for 20 s.
+caches it for 20 s. What a client keeps longer, or takes as a refusal, is always new: routes and settings, and the type
+of a topic that doesn't accept a message.
 
 What was known before is used if no broker answers in time, or if all refuse to, as RocketMQ's proxy does it: a broker
 that is frozen or busy for a moment makes no orderly group concurrent, and calls that concern other brokers don't wait
@@ -29,7 +30,8 @@ from staticfire.protocol.requests.groups import GetGroupConfig, GroupConfigAnswe
 from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigAnswer
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.services.message_types import UNSPECIFIED, type_of_topic
+from staticfire.proxy.services.message_types import UNSPECIFIED, check_types, type_of_topic
+from staticfire.proxy.services.statuses import StatusError
 from staticfire.runtime.log import logger
 
 log = logger("proxy")
@@ -68,10 +70,13 @@ class Believed(Generic[V]):
         self._known: dict[str, tuple[V, int]] = {}
         self._asking: dict[str, _Asking[V]] = {}
 
-    async def get(self, name: str) -> V:
-        """Return the response for a name. Raises: the errors of the request; they aren't cached."""
+    async def get(self, name: str, newest: bool = False) -> V:
+        """Return the response for a name. Raises: the errors of the request; they aren't cached.
+
+        `newest`: a response that is still believed isn't good enough.
+        """
         known, now_ms = self._known.get(name), self._uptime_ms()
-        if known is not None and now_ms < known[1]:
+        if known is not None and now_ms < known[1] and not newest:
             return known[0]
         asking = self._asking.get(name)
         if asking is None:
@@ -141,19 +146,26 @@ class KnownCluster:
 
     # -- cached data ---------------------------------------------------------------------------------------------
 
-    async def topic_type(self, topic: str) -> str:
+    async def topic_type(self, topic: str, newest: bool = False) -> str:
         """Return the type of a topic's messages, UNSPECIFIED if it can't be determined. RocketMQ: TopicMessageType."""
         try:
-            config = await self._topics.get(topic)
+            config = await self._topics.get(topic, newest)
         except StaticfireError as error:
             log.debug("topic_type_unknown", topic=topic, reason=str(error))
             return UNSPECIFIED
         return type_of_topic(config.attributes)
 
-    async def group(self, group: str) -> SubscriptionGroupConfig:
+    async def check_types(self, topic: str, *kinds: str) -> None:
+        """Check that a topic accepts messages of these types. Raises: StatusError."""
+        try:
+            check_types(topic, await self.topic_type(topic), *kinds)
+        except StatusError:
+            check_types(topic, await self.topic_type(topic, newest=True), *kinds)
+
+    async def group(self, group: str, newest: bool = False) -> SubscriptionGroupConfig:
         """Return a group's configuration; the default if no broker has one, or if none has ever responded."""
         try:
-            return await self._groups.get(group)
+            return await self._groups.get(group, newest)
         except StaticfireError as error:
             log.debug("group_unknown", group=group, reason=str(error))
             return SubscriptionGroupConfig(group)

@@ -35,7 +35,7 @@ from staticfire.proxy.services.callers import Caller
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.message_groups import bucket_of
 from staticfire.proxy.services.message_time import MessageTime
-from staticfire.proxy.services.message_types import DELAYED, TRANSACTION, check_type, type_of_message
+from staticfire.proxy.services.message_types import DELAYED, TRANSACTION, type_of_message
 from staticfire.proxy.services.open_transactions import TRANSACTION_KEPT_MS, OpenTransaction
 from staticfire.proxy.services.sent_messages import SentMessage, check_messages, sent_message
 from staticfire.proxy.services.statuses import StatusError, ok, refused
@@ -62,10 +62,8 @@ class SendCalls:
         """Store messages and return their places. Raises: StaticfireError."""
         topic = check_messages(request.messages, await self._time.now_ms())
         messages = [sent_message(topic, message, caller.address) for message in request.messages]
-        topic_type = await self._cluster.topic_type(topic)
         kinds = [type_of_message(message.properties) for message in messages]
-        for kind in kinds:
-            check_type(topic, topic_type, kind)
+        await self._cluster.check_types(topic, *kinds)
         queue = await self._queue(topic, messages)
         if len(messages) == 1:
             if kinds[0] == TRANSACTION:

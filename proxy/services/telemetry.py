@@ -111,7 +111,7 @@ class TelemetryCalls:
         for entry in settings.subscription.subscriptions:
             await self._locate(entry.topic.name)
         self._background.start(self._questions.announce(), "the endpoint's host name")
-        return consumer_settings(settings, await self._cluster.group(group))
+        return consumer_settings(settings, await self._cluster.group(group, newest=True))
 
     async def _locate(self, topic: str) -> None:
         """Fetch a topic's route, so that its brokers can be asked for the group's configuration."""
