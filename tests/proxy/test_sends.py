@@ -143,6 +143,15 @@ async def test_a_batch_is_one_entry_in_one_queue(stand: GrpcStand) -> None:
     assert [parse_properties(record.properties)["UNIQ_KEY"] for record in records] == ["m0", "m1", "m2"]
 
 
+async def test_a_compressed_message_is_no_part_of_a_batch(stand: GrpcStand) -> None:
+    await stand.put_topic()
+    compressed, other = sent(body=b"1", body_encoding=pb.Encoding.GZIP), sent(body=b"2")
+    for messages in ([compressed, compressed], [other, compressed]):
+        answer = await stand.call("SendMessage", messages=messages)
+        assert (answer.status.code, "separate call" in answer.status.message) == (50001, True)
+    assert await stored(stand) == []
+
+
 async def test_a_batch_that_is_too_large_is_the_brokers_refusal(stand: GrpcStand) -> None:
     await stand.put_topic()
     small = [sent(body=bytes(100_000), message_id=f"m{number}") for number in range(33)]
