@@ -12,7 +12,7 @@ from staticfire.protocol.requests.clock import ClockAnswer
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.runtime.dispatcher import Handler
 from staticfire.simulation.world import SimulatedWorld
-from tests.proxy.grpc_stand import TOPIC, GrpcStand, consumer_settings
+from tests.proxy.grpc_stand import TOPIC, GrpcStand, consumer_settings, resource
 
 pytestmark = pytest.mark.row("G3", "G5")
 
@@ -92,6 +92,19 @@ async def test_sends_to_other_brokers_are_in_time(two: GrpcStand, frozen: str, c
     two.world.thaw(frozen)
     assert set(seen) == codes
     assert seen.count(pb.Code.OK) >= 6, "half of the queues are those of broker-b"
+
+
+async def test_settings_with_many_topics_are_answered_in_time(stand: GrpcStand) -> None:
+    settings = consumer_settings()
+    for topic in (TOPIC, "bills", "letters", "parcels"):
+        await stand.put_topic(topic)
+        await stand.call("QueryRoute", topic=resource(topic))
+        settings.subscription.subscriptions.add(topic=resource(topic))
+    await stand.world.run_for(seconds=2)
+    stand.world.freeze("nameserver")
+    async with asyncio.timeout(DEADLINE_S):
+        await stand.stream().settings(settings)
+    stand.world.thaw("nameserver")
 
 
 async def test_a_message_of_another_broker_is_acknowledged_in_time(two: GrpcStand) -> None:
