@@ -27,6 +27,7 @@ from staticfire.protocol.requests.clock import (
     FROZEN,
     SKIPPING,
     BrokerClockAnswer,
+    ClockMoved,
     ClockReading,
     DeliverAnswer,
     DeliverDue,
@@ -75,6 +76,8 @@ class ClockOwner:
         self.face = ClockFace()
         self.brokers: dict[Connection, str] = {}
         """The names of the brokers that follow this clock, by the connection that each registered on."""
+        self._watchers: dict[Connection, None] = {}
+        """The connections that get each change of the clock."""
         self._skipping = asyncio.Event()
         self._silent: set[str] = set()
         """The brokers that didn't respond the last time."""
@@ -95,8 +98,13 @@ class ClockOwner:
         return self.reading()
 
     def left(self, connection: Connection) -> None:
-        """Forget a broker whose connection was lost."""
+        """Forget a broker, or a watcher, whose connection was lost."""
         self.brokers.pop(connection, None)
+        self._watchers.pop(connection, None)
+
+    def watched_by(self, connection: Connection) -> None:
+        """Notify a connection of each change of the clock from now on."""
+        self._watchers[connection] = None
 
     def message_ms(self) -> MessageMs:
         """Return the message time."""
@@ -226,6 +234,10 @@ class ClockOwner:
 
     def _show(self, face: ClockFace) -> None:
         self.face = face
+        for connection in self._watchers:
+            # One that doesn't read would only collect them.
+            if connection.is_open and connection.writable() is None:
+                connection.tell(ClockMoved(face.epoch, face.mode, face.rate, face.base_ms))
         if face.mode == SKIPPING:
             self._skipping.set()
         else:

@@ -27,6 +27,7 @@ from staticfire.protocol.requests.clock import (
     SCALED,
     SKIP,
     SKIPPING,
+    WATCH,
     Clock,
     ClockAnswer,
 )
@@ -56,20 +57,22 @@ class ClockHandlers:
         done = Advanced()
         if action not in ACTIONS:
             raise _illegal(f"{action!r} is not an action of the clock; the actions are {', '.join(ACTIONS)}")
-        if action not in (READ, NOW) and not owner.brokers and self._state.routes.live:
+        if action not in (READ, WATCH, NOW) and not owner.brokers and self._state.routes.live:
             words = (
                 "no broker here follows this nameserver's clock: use the first nameserver of the brokers' list "
                 "(namesrvAddr)"
             )
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
-        if action == ADVANCE:
+        if action == WATCH:
+            owner.watched_by(call.connection)
+        elif action == ADVANCE:
             done = await self._advance(request)
         elif action == SCALE:
             await owner.run_at(SCALED, self._rate(request))
         elif action in _MODES:
             await owner.run_at(*_MODES[action])
         reading = owner.reading()
-        due_ms = None if action == READ else await owner.next_due_ms()
+        due_ms = None if action in (READ, WATCH) else await owner.next_due_ms()
         wall_ms = self._state.machine.clock.wall_ms()
         return ClockAnswer(
             reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms, done.delivered, done.steps,

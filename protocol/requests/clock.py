@@ -17,8 +17,9 @@ from staticfire.protocol.numbers import Int32, Int64
 REAL, FROZEN, SCALED, SKIPPING = "real", "frozen", "scaled", "skipping"
 MODES = (REAL, FROZEN, SCALED, SKIPPING)
 
-READ, NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "read", "now", "freeze", "run", "advance", "scale", "skip"
-ACTIONS = (READ, NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
+READ, WATCH, NOW = "read", "watch", "now"
+FREEZE, RUN, ADVANCE, SCALE, SKIP = "freeze", "run", "advance", "scale", "skip"
+ACTIONS = (READ, WATCH, NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
 
 # The limit of the rate, in multiples of the wall clock's pace.
 RATE_MAX = 100_000.0
@@ -60,7 +61,7 @@ class ClockAnswer(Answer, rename="camel"):
     delivered: Int64 = 0
     steps: Int64 = 0
     next_due_ms: Int64 = -1
-    """When the next message is due; -1 for none, and for READ."""
+    """When the next message is due; -1 for none, and for READ and WATCH."""
     checked: Int64 = 0
     """The number of open transactions that their producers were asked to decide."""
     expired: Int64 = 0
@@ -71,7 +72,8 @@ class ClockAnswer(Answer, rename="camel"):
 class Clock(Request, rename="camel"):
     """Read or move message time. ADVANCE: by `by_ms` or to `to_ms`; answered when the cluster is at rest there.
 
-    READ is answered at once. NOW and the others also say what is due next, for which the brokers are queried.
+    READ and WATCH are answered at once; after WATCH, the connection also gets CLOCK_MOVED. NOW and the others say what
+    is due next, for which the brokers are queried.
     """
 
     action: str
@@ -79,6 +81,16 @@ class Clock(Request, rename="camel"):
     to_ms: Int64 | None = None
     rate: float | None = None
     settle_ms_max: Int64 | None = None
+
+
+@request(RequestCode.CLOCK_MOVED)
+class ClockMoved(Request, rename="camel"):
+    """The nameserver sends it with each change of the clock, one-way, on connections that have sent WATCH."""
+
+    epoch: Int64
+    mode: str
+    rate: float
+    message_ms: Int64
 
 
 class BrokerClockAnswer(Answer, rename="camel"):

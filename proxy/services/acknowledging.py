@@ -114,7 +114,8 @@ class AckCalls:
         if receipt.log_position == LOG_POSITION_UNKNOWN:
             raise invalid_handle("commit log offset is empty")
         found = _Found(topic, group, receipt, request.message_id, caller.client_id)
-        buried = self._settle(found, partial(self._work.bury, message_id=request.message_id))
+        held = self._work.find(found.client_id, group, receipt, request.message_id)
+        buried = self._settle(found, partial(self._work.bury, message_id=request.message_id, held=held))
         words = await asyncio.shield(self._background.start(buried, "a dead letter that a client forwards"))
         return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=words))
 

@@ -39,6 +39,8 @@ class HeldMessage(msgspec.Struct, gc=False, eq=False):
     failures: int = 0
     renewing: "asyncio.Future[None] | None" = None
     """Set while a renewal is in flight: it changes the handle."""
+    dead_words: str | None = None
+    """The broker's response when it stored the dead letter. Set while only the acknowledgement is missing."""
     settling: int = 0
     """The number of requests of its client in flight. Meanwhile it is neither renewed nor returned."""
 

@@ -2,10 +2,12 @@
 
 It is requested from brokers and nameservers by the client of `client/cluster/` and cached for a second. So a test that
 changes a topic or a group sees the change soon, and sends and receives don't need a request each. RocketMQ's proxy
-caches it for 20 s.
+caches it for 20 s. What a client keeps longer, or takes as a refusal, is always new: routes and settings, and the type
+of a topic that doesn't accept a message.
 
-What was known before is used if no broker answers in time, as RocketMQ's proxy does it: a broker that is frozen for a
-moment makes no orderly group concurrent, and calls that concern other brokers don't wait for it.
+What was known before is used if no broker answers in time, or if all refuse to, as RocketMQ's proxy does it: a broker
+that is frozen or busy for a moment makes no orderly group concurrent, and calls that concern other brokers don't wait
+for it.
 """
 
 import asyncio
@@ -28,7 +30,8 @@ from staticfire.protocol.requests.groups import GetGroupConfig, GroupConfigAnswe
 from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigAnswer
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.services.message_types import UNSPECIFIED, type_of_topic
+from staticfire.proxy.services.message_types import UNSPECIFIED, check_types, type_of_topic
+from staticfire.proxy.services.statuses import StatusError
 from staticfire.runtime.log import logger
 
 log = logger("proxy")
@@ -40,6 +43,9 @@ NAMES_MAX = 10_000
 """How many topics, or groups, are cached."""
 ANSWER_TIMEOUT_MS = 2_000
 """RocketMQ: the proxy's timeout for all requests except pops."""
+
+_ANSWERS = (SUCCESS, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
+"""Another broker, or another moment, wouldn't change these responses. All others are refusals."""
 
 V = TypeVar("V")
 
@@ -54,8 +60,8 @@ class _Asking(NamedTuple, Generic[V]):
 class Believed(Generic[V]):
     """A cache of responses by name. Concurrent callers with the same name share one request.
 
-    An old response is used until there is a new one: if the request takes longer than PATIENCE_MS, or if it fails
-    because of the network.
+    An old response is used until there is a new one: if the request takes longer than PATIENCE_MS, or if it fails.
+    Only TopicNotFound is news.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[V]], uptime_ms: Callable[[], UptimeMs]) -> None:
@@ -64,10 +70,13 @@ class Believed(Generic[V]):
         self._known: dict[str, tuple[V, int]] = {}
         self._asking: dict[str, _Asking[V]] = {}
 
-    async def get(self, name: str) -> V:
-        """Return the response for a name. Raises: the errors of the request; they aren't cached."""
+    async def get(self, name: str, newest: bool = False) -> V:
+        """Return the response for a name. Raises: the errors of the request; they aren't cached.
+
+        `newest`: a response that is still believed isn't good enough.
+        """
         known, now_ms = self._known.get(name), self._uptime_ms()
-        if known is not None and now_ms < known[1]:
+        if known is not None and now_ms < known[1] and not newest:
             return known[0]
         asking = self._asking.get(name)
         if asking is None:
@@ -93,7 +102,9 @@ class Believed(Generic[V]):
     async def _asked(self, name: str) -> V:
         try:
             answer = await self._ask(name)
-        except NetworkError as error:
+        except TopicNotFound:
+            raise
+        except StaticfireError as error:
             known = self._known.get(name)
             if known is None:
                 raise
@@ -135,19 +146,26 @@ class KnownCluster:
 
     # -- cached data ---------------------------------------------------------------------------------------------
 
-    async def topic_type(self, topic: str) -> str:
+    async def topic_type(self, topic: str, newest: bool = False) -> str:
         """Return the type of a topic's messages, UNSPECIFIED if it can't be determined. RocketMQ: TopicMessageType."""
         try:
-            config = await self._topics.get(topic)
+            config = await self._topics.get(topic, newest)
         except StaticfireError as error:
             log.debug("topic_type_unknown", topic=topic, reason=str(error))
             return UNSPECIFIED
         return type_of_topic(config.attributes)
 
-    async def group(self, group: str) -> SubscriptionGroupConfig:
+    async def check_types(self, topic: str, *kinds: str) -> None:
+        """Check that a topic accepts messages of these types. Raises: StatusError."""
+        try:
+            check_types(topic, await self.topic_type(topic), *kinds)
+        except StatusError:
+            check_types(topic, await self.topic_type(topic, newest=True), *kinds)
+
+    async def group(self, group: str, newest: bool = False) -> SubscriptionGroupConfig:
         """Return a group's configuration; the default if no broker has one, or if none has ever responded."""
         try:
-            return await self._groups.get(group)
+            return await self._groups.get(group, newest)
         except StaticfireError as error:
             log.debug("group_unknown", group=group, reason=str(error))
             return SubscriptionGroupConfig(group)
@@ -224,29 +242,34 @@ class KnownCluster:
         if not addresses:
             raise ConnectFailed("no broker is known yet")
         answer = await self._ask_first(addresses, GetGroupConfig(group))
+        if answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+            return SubscriptionGroupConfig(group)  # Brokers create it when it first consumes.
         if not isinstance(answer, GroupConfigAnswer) or answer.code != SUCCESS or answer.body is None:
-            if answer.code in (ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, ResponseCode.SYSTEM_ERROR):
-                return SubscriptionGroupConfig(group)  # Brokers create it when it first consumes.
             raise broker_answer(answer.code, answer.remark, f"configuration of group {group}")
         config: SubscriptionGroupConfig = answer.body
         return config
 
     async def _ask_any(self, route: TopicRouteData, request: Request) -> Answer:
-        """Send a request to the brokers of a route, one by one, until one responds. Raises: NetworkError."""
+        """Send a request to the brokers of a route, one by one, until one answers it. Raises: StaticfireError."""
         known = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
         addresses = [at for at in (address_to_read(known, name) for name in known) if at is not None]
         return await self._ask_first(addresses, request)
 
     async def _ask_first(self, addresses: list[str], request: Request) -> Answer:
-        """Send a request to one broker after the other, the silent ones last. Raises: NetworkError."""
-        lost: NetworkError | None = None
+        """Send a request to one broker after the other, the silent ones last, until one doesn't refuse it.
+
+        Raises: NetworkError, BrokerAnswer.
+        """
+        failure: StaticfireError = ConnectFailed("the route contains no broker")
         for address in sorted(addresses, key=self._silent.__contains__):
             try:
                 answer = await self.client.pool.ask(address, request, ANSWER_TIMEOUT_MS)
             except NetworkError as error:
                 self._silent.add(address)
-                lost = error
-            else:
-                self._silent.discard(address)
+                failure = error
+                continue
+            self._silent.discard(address)
+            if answer.code in _ANSWERS:
                 return answer
-        raise lost or ConnectFailed("the route contains no broker")
+            failure = broker_answer(answer.code, answer.remark, f"{type(request).__name__} of {address}")
+        raise failure

@@ -1,15 +1,18 @@
 """Message time, as the nameserver keeps it: receipts expire by it. It can be frozen, moved and scaled.
 
-A reading is used for a second. Before a request is refused because of the time, it is read once more. A nameserver that
-doesn't answer at once delays no request for long: the time is computed from the last reading then.
+A reading is used for a second, or until the nameserver sends the next one because the clock was moved: so what expires
+by an advance has expired when the advance ends. A nameserver that doesn't answer at once delays no request for long:
+the time is computed from the last reading then.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.clock_face import ClockFace
-from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import StaticfireError
-from staticfire.protocol.requests.clock import READ, Clock, ClockAnswer, ClockReading
+from staticfire.protocol.requests.clock import WATCH, Clock, ClockAnswer, ClockMoved, ClockReading
 from staticfire.protocol.times import MessageMs
+from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.log import logger
 
 log = logger("proxy")
@@ -25,6 +28,8 @@ class MessageTime:
         self._client = client
         self._face = ClockFace()
         self._read_ms: int = -BELIEVED_MS
+        self._moves = 0
+        client.dispatcher.handle(RequestCode.CLOCK_MOVED, self._moved)
 
     async def now_ms(self) -> MessageMs:
         """Return the time, computed from the last reading if that is recent enough."""
@@ -37,15 +42,24 @@ class MessageTime:
 
     async def read(self) -> MessageMs:
         """Read the time from the nameserver and return it."""
-        client = self._client
+        client, moves = self._client, self._moves
         self._read_ms = client.machine.clock.uptime_ms()
         try:
             address = client.nameservers.addresses[0]
-            answer = await client.pool.ask(address, Clock(READ), TIMEOUT_MS)
+            answer = await client.pool.ask(address, Clock(WATCH), TIMEOUT_MS)
         except StaticfireError as error:
             log.debug("message_time_unknown", reason=str(error))
             return self._shown()
-        if isinstance(answer, ClockAnswer) and answer.code == SUCCESS:
-            reading = ClockReading(answer.epoch, answer.mode, answer.rate, answer.message_ms)
-            self._face = ClockFace.showing(reading, client.machine.clock.wall_ms())
+        # The clock may have been moved after the nameserver responded, but before this task continues.
+        if isinstance(answer, ClockAnswer) and answer.code == SUCCESS and moves == self._moves:
+            self._show(answer)
         return self._shown()
+
+    def _moved(self, call: Call) -> Answer:
+        self._moves += 1
+        self._show(call.request)
+        return Answer()
+
+    def _show(self, shown: ClockAnswer | ClockMoved) -> None:
+        reading = ClockReading(shown.epoch, shown.mode, shown.rate, shown.message_ms)
+        self._face = ClockFace.showing(reading, self._client.machine.clock.wall_ms())

@@ -50,9 +50,10 @@ def type_of_message(properties: Mapping[str, str]) -> str:
     return FIFO if SHARDING_KEY in properties else NORMAL
 
 
-def check_type(topic: str, topic_type: str, actual: str) -> None:
-    """Check that a topic accepts messages of a type. Raises: StatusError."""
-    if actual == topic_type or topic_type == MIXED or is_retry_topic(topic) or is_dead_letter_topic(topic):
-        return
-    words = f"TopicMessageType validate failed, the expected type is {topic_type}, but actual type is {actual}"
-    raise StatusError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, words)
+def check_types(topic: str, topic_type: str, *kinds: str) -> None:
+    """Check that a topic accepts messages of these types. Raises: StatusError."""
+    for actual in kinds:
+        if actual == topic_type or topic_type == MIXED or is_retry_topic(topic) or is_dead_letter_topic(topic):
+            continue
+        words = f"TopicMessageType validate failed, the expected type is {topic_type}, but actual type is {actual}"
+        raise StatusError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, words)

@@ -101,11 +101,24 @@ class ReceiptWork:
         changed = pop.changed(answer.pop_time, answer.invisible_time, answer.revive_qid)
         return Receipt(changed, receipt.log_position)
 
-    async def bury(self, topic: str, group: str, receipt: Receipt, message_id: str) -> str:
+    async def bury(
+        self, topic: str, group: str, receipt: Receipt, message_id: str, held: HeldMessage | None = None
+    ) -> str:
         """Move a message to the dead letters and acknowledge it; return the broker's message.
 
+        A message that is held is stored only once: after a failed acknowledgement, the next call repeats only that.
         Raises: StaticfireError; the message is redelivered then.
         """
+        if held is not None and held.dead_words is not None:
+            words = held.dead_words
+        else:
+            words = await self._store_dead(topic, group, receipt, message_id)
+            if held is not None:
+                held.dead_words = words
+        await self.ack(topic, group, receipt)
+        return words
+
+    async def _store_dead(self, topic: str, group: str, receipt: Receipt, message_id: str) -> str:
         pop = receipt.pop
         request = SendBack(
             offset=receipt.log_position,
@@ -119,7 +132,6 @@ class ReceiptWork:
         answer = await self._cluster.ask(pop.broker_name, request)
         if answer.code != SUCCESS:
             raise _refusal(answer)
-        await self.ack(topic, group, receipt)
         return answer.remark or str(answer.code)
 
     # -- held messages -------------------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ class RouteCalls:
     async def query_route(self, request: QueryRouteRequest, _: Caller) -> QueryRouteResponse:
         """Return the queues of a topic. Raises: StaticfireError."""
         topic = topic_of(request.topic)
-        route = await self._cluster.route(topic)
-        types = accepted(await self._cluster.topic_type(topic))
+        route = await self._cluster.route(topic, newest=True)
+        types = accepted(await self._cluster.topic_type(topic, newest=True))
         queues = [
             queue
             for queue_data, broker in _queues_of(route)

@@ -7,7 +7,8 @@ Behaviour
 - An unknown topic is refused by its type (40014) and never created.
 
 Not done
-- Delays and transactions in a call of several messages: refused, because a batch has one place and one time.
+- Delays, transactions and compressed messages in a call of several messages: refused, because a batch has one place and
+  one time, and it is compressed as a whole.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from staticfire.protocol.properties import WAIT, format_properties
 from staticfire.protocol.record import PROPERTIES_BYTES_MAX
 from staticfire.protocol.requests.send import SendAnswer, SendBatch, SendMessageV2
 from staticfire.protocol.rocketmq_record import BatchMessage, encode_batch
+from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.protocol.tags import java_hash
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
@@ -35,7 +37,7 @@ from staticfire.proxy.services.callers import Caller
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.message_groups import bucket_of
 from staticfire.proxy.services.message_time import MessageTime
-from staticfire.proxy.services.message_types import DELAYED, TRANSACTION, check_type, type_of_message
+from staticfire.proxy.services.message_types import DELAYED, TRANSACTION, type_of_message
 from staticfire.proxy.services.open_transactions import TRANSACTION_KEPT_MS, OpenTransaction
 from staticfire.proxy.services.sent_messages import SentMessage, check_messages, sent_message
 from staticfire.proxy.services.statuses import StatusError, ok, refused
@@ -62,10 +64,8 @@ class SendCalls:
         """Store messages and return their places. Raises: StaticfireError."""
         topic = check_messages(request.messages, await self._time.now_ms())
         messages = [sent_message(topic, message, caller.address) for message in request.messages]
-        topic_type = await self._cluster.topic_type(topic)
         kinds = [type_of_message(message.properties) for message in messages]
-        for kind in kinds:
-            check_type(topic, topic_type, kind)
+        await self._cluster.check_types(topic, *kinds)
         queue = await self._queue(topic, messages)
         if len(messages) == 1:
             if kinds[0] == TRANSACTION:
@@ -115,6 +115,8 @@ class SendCalls:
         if TRANSACTION in kinds or DELAYED in kinds:
             words = "a message with a delivery time, or of a transaction, must be sent in a separate call"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
+        if any(message.sys_flag & COMPRESSED for message in messages):
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, "a compressed message must be sent in a separate call")
         body = encode_batch([BatchMessage(0, message.body, _encoded(message)) for message in messages])
         request = SendBatch(
             producer_group=queue.topic,

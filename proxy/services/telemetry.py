@@ -11,6 +11,7 @@ Not done
 - `reconnect_endpoints` and `notify_unsubscribe_lite` are never sent, as in RocketMQ 5.3.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from staticfire.protocol.codes import LANGUAGES_BY_NAME
@@ -108,10 +109,9 @@ class TelemetryCalls:
             self._background.start(self._transactions.introduce(topic_name), "a producer group")
         if not group:
             return producer_settings(settings)
-        for entry in settings.subscription.subscriptions:
-            await self._locate(entry.topic.name)
+        await asyncio.gather(*(self._locate(entry.topic.name) for entry in settings.subscription.subscriptions))
         self._background.start(self._questions.announce(), "the endpoint's host name")
-        return consumer_settings(settings, await self._cluster.group(group))
+        return consumer_settings(settings, await self._cluster.group(group, newest=True))
 
     async def _locate(self, topic: str) -> None:
         """Fetch a topic's route, so that its brokers can be asked for the group's configuration."""

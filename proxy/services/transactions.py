@@ -32,7 +32,7 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import (
 from staticfire.proxy.services.callers import Caller
 from staticfire.proxy.services.client_table import ClientTable
 from staticfire.proxy.services.known_cluster import KnownCluster
-from staticfire.proxy.services.message_types import DELAYED, MIXED, TRANSACTION, check_type
+from staticfire.proxy.services.message_types import DELAYED, MIXED, TRANSACTION
 from staticfire.proxy.services.names import topic_of
 from staticfire.proxy.services.open_transactions import TRANSACTION_KEPT_MS, OpenTransaction, OpenTransactions
 from staticfire.proxy.services.received_messages import received_message
@@ -136,7 +136,7 @@ class TransactionCalls:
     async def recall(self, request: RecallMessageRequest, _: Caller) -> RecallMessageResponse:
         """Recall a delayed message. Raises: StaticfireError."""
         topic = topic_of(request.topic)
-        check_type(topic, await self._cluster.topic_type(topic), DELAYED)
+        await self._cluster.check_types(topic, DELAYED)
         try:
             handle = decode_handle(request.recall_handle)
         except ProtocolError as error:

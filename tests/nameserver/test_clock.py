@@ -4,7 +4,14 @@ import pytest
 
 from staticfire.nameserver.server import Nameserver
 from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.requests.clock import BrokerClockAnswer, Clock, ClockAnswer, ClockReading, RestAnswer
+from staticfire.protocol.requests.clock import (
+    BrokerClockAnswer,
+    Clock,
+    ClockAnswer,
+    ClockMoved,
+    ClockReading,
+    RestAnswer,
+)
 from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world.world import SimulatedWorld
@@ -28,6 +35,23 @@ async def test_it_drives_alone_as_long_as_there_are_no_brokers(connect: Connect)
     answer = await connect().ask(Clock("freeze"))
     assert isinstance(answer, ClockAnswer)
     assert answer.mode == "frozen"
+
+
+async def test_a_watcher_gets_each_change(world: SimulatedWorld, connect: Connect, nameserver: Nameserver) -> None:
+    dispatcher = Dispatcher()
+    seen: list[ClockMoved] = []
+    dispatcher.handle(RequestCode.CLOCK_MOVED, lambda call: seen.append(call.request))
+    watcher = ConnectionPool(world.machine("watcher", "10.0.0.3"), dispatcher)
+    address = f"{NAMESERVER_HOST}:{nameserver.port}"
+    answer = await watcher.ask(address, Clock("watch"))
+    assert isinstance(answer, ClockAnswer)
+    assert (answer.mode, answer.next_due_ms) == ("real", -1)
+    moved = [await connect().ask(Clock(*change)) for change in (("freeze",), ("advance", 60_000), ("run",))]
+    await world.run_for(100)
+    assert [one.mode for one in seen if one.epoch in {each.epoch for each in moved}] == ["frozen", "frozen", "real"]
+    assert seen[-1].message_ms - answer.message_ms >= 60_000
+    await watcher.close()
+    assert (await connect().ask(Clock("freeze"))).code == 0
 
 
 async def test_a_broker_whose_response_cant_be_read_is_one_that_refuses(

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from staticfire.protocol.codes import RequestCode, ResponseCode
-from staticfire.protocol.command import refusal
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
-from staticfire.runtime.dispatcher import Handler
 from tests.proxy.conftest import USUAL
 from tests.proxy.grpc_stand import GROUP, GrpcStand, keep_alive, resource, working
 from tests.proxy.test_receives import dead_letters
+from tests.proxy.test_silent_servers import refused_at_times
 
 pytestmark = pytest.mark.row("G3", "G5")
 
@@ -103,6 +102,18 @@ async def test_a_forward_that_its_client_cancels_leaves_one_dead_letter(stand: G
     assert not await is_redelivered(stand)
 
 
+async def test_a_forward_whose_acknowledgement_is_refused_leaves_one_dead_letter(stand: GrpcStand) -> None:
+    is_refused = refused_at_times(stand, RequestCode.ACK_MESSAGE, ResponseCode.SYSTEM_BUSY)
+    message = await at_work(stand)
+    is_refused.set()
+    for _ in range(2):
+        assert (await forward(stand, message)).status.code == pb.Code.INTERNAL_SERVER_ERROR
+    is_refused.clear()
+    assert (await forward(stand, message)).status.code == pb.Code.OK
+    assert await dead_letters(stand) == [b"long"]
+    assert not await is_redelivered(stand)
+
+
 @pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR])
 @pytest.mark.parametrize(
     ("what", "request_code"),
@@ -115,17 +126,12 @@ async def test_a_forward_that_its_client_cancels_leaves_one_dead_letter(stand: G
 async def test_a_client_may_retry_what_a_broker_has_refused(
     stand: GrpcStand, what: str, request_code: RequestCode, code: ResponseCode
 ) -> None:
-    is_refused = asyncio.Event()
-
-    def at_times(handler: Handler) -> Handler:
-        return lambda call: refusal(code, "not now") if is_refused.is_set() else handler(call)
-
     def call() -> Coroutine[Any, Any, Any]:
         if what == "forward":
             return forward(stand, message)
         return stand.ack(message) if what == "ack" else stand.change(message, 1)
 
-    stand.cluster.services["broker-a"].dispatcher.precede(request_code, at_times)
+    is_refused = refused_at_times(stand, request_code, code)
     message = await at_work(stand)
     is_refused.set()
     assert (await call()).status.code not in (pb.Code.OK, pb.Code.INVALID_RECEIPT_HANDLE)

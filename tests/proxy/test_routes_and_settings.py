@@ -48,6 +48,22 @@ async def test_a_route_has_the_queues_of_a_topic(
         assert queue.broker.endpoints == ENDPOINTS  # Whatever stands between, the client came that way.
 
 
+async def test_a_route_is_new(stand: GrpcStand) -> None:
+    """Clients keep it for 30 s, and refuse messages of other types themselves."""
+    for kind, queues, types in (("", 4, [NORMAL]), ("FIFO", 2, [FIFO])):
+        await stand.put_topic("made", kind, queues)
+        answer = await stand.call("QueryRoute", topic=resource("made"), endpoints=ENDPOINTS)
+        assert [list(queue.accept_message_types) for queue in answer.message_queues] == [types] * queues
+
+
+async def test_settings_are_new(stand: GrpcStand) -> None:
+    """Clients keep them for 5 minutes."""
+    await stand.put_topic()
+    for in_order in (False, True):
+        await stand.put_group(consume_message_orderly=in_order)
+        assert (await stand.stream().settings(consumer_settings())).subscription.fifo == in_order
+
+
 @pytest.mark.parametrize(
     ("topic", "code"),
     [("missing", 40402), ("", 40002), ("a b", 40002), ("x" * 128, 40002), ("TBW102", 40002), ("rmq_sys_x", 40002)],

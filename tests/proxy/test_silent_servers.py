@@ -1,4 +1,4 @@
-"""A broker, or the nameserver, is frozen or gone for a moment: calls to other brokers go on, and order stays order."""
+"""A broker, or the nameserver, is frozen, gone or busy for a moment: other calls go on, and order stays order."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import refusal
 from staticfire.protocol.requests.clock import ClockAnswer
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.runtime.dispatcher import Handler
 from staticfire.simulation.world import SimulatedWorld
-from tests.proxy.grpc_stand import TOPIC, GrpcStand, consumer_settings
+from tests.proxy.grpc_stand import TOPIC, GrpcStand, consumer_settings, resource
 
 pytestmark = pytest.mark.row("G3", "G5")
 
@@ -91,6 +94,19 @@ async def test_sends_to_other_brokers_are_in_time(two: GrpcStand, frozen: str, c
     assert seen.count(pb.Code.OK) >= 6, "half of the queues are those of broker-b"
 
 
+async def test_settings_with_many_topics_are_answered_in_time(stand: GrpcStand) -> None:
+    settings = consumer_settings()
+    for topic in (TOPIC, "bills", "letters", "parcels"):
+        await stand.put_topic(topic)
+        await stand.call("QueryRoute", topic=resource(topic))
+        settings.subscription.subscriptions.add(topic=resource(topic))
+    await stand.world.run_for(seconds=2)
+    stand.world.freeze("nameserver")
+    async with asyncio.timeout(DEADLINE_S):
+        await stand.stream().settings(settings)
+    stand.world.thaw("nameserver")
+
+
 async def test_a_message_of_another_broker_is_acknowledged_in_time(two: GrpcStand) -> None:
     await two.put_topic(TOPIC, "", 1, broker="broker-b")
     await two.put_topic("other", "", 1, broker="broker-a")
@@ -113,3 +129,55 @@ async def test_the_time_is_read_without_the_brokers(two: GrpcStand) -> None:
     assert (answer.mode, answer.next_due_ms) == ("real", -1)
     assert two.world.uptime_ms - before_ms < 100
     two.world.thaw("broker-a")
+
+
+# -- brokers that answer, and refuse ---------------------------------------------------------------------------------
+
+REFUSALS = [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION]
+
+
+def refused_at_times(stand: GrpcStand, request_code: RequestCode, code: ResponseCode) -> asyncio.Event:
+    """Return the event that has broker-a refuse these requests as long as it is set."""
+    is_refused = asyncio.Event()
+
+    def at_times(handler: Handler) -> Handler:
+        return lambda call: refusal(code, "not now") if is_refused.is_set() else handler(call)
+
+    stand.cluster.services["broker-a"].dispatcher.precede(request_code, at_times)
+    return is_refused
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+async def test_a_broker_that_refuses_for_a_moment_makes_no_queue_concurrent(
+    stand: GrpcStand, code: ResponseCode
+) -> None:
+    is_refused = refused_at_times(stand, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, code)
+    await in_order(stand)
+    await stand.world.run_for(seconds=2)
+    is_refused.set()
+    assert await stand.bodies(client_id="c2", poll_s=5) == []
+    answer = await stand.stream("c2").settings(consumer_settings())
+    assert (answer.subscription.fifo, answer.backoff_policy.max_attempts) == (True, 2)
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+async def test_a_topic_whose_broker_refuses_for_a_moment_takes_the_messages_of_its_type(
+    stand: GrpcStand, code: ResponseCode
+) -> None:
+    is_refused = refused_at_times(stand, RequestCode.GET_TOPIC_CONFIG, code)
+    await stand.put_topic(TOPIC, "FIFO")
+    assert (await stand.send(message_group="g")).status.code == pb.Code.OK
+    await stand.world.run_for(seconds=2)
+    is_refused.set()
+    assert (await stand.send(message_group="g")).status.code == pb.Code.OK
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+async def test_what_one_broker_refuses_another_answers(two: GrpcStand, code: ResponseCode) -> None:
+    refused_at_times(two, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, code).set()
+    refused_at_times(two, RequestCode.GET_TOPIC_CONFIG, code).set()
+    for broker in ("broker-a", "broker-b"):
+        await two.put_topic(TOPIC, "FIFO", broker=broker)
+    await two.put_group(consume_message_orderly=True)
+    assert (await two.stream("c1").settings(consumer_settings())).subscription.fifo
+    assert (await two.send(message_group="g")).status.code == pb.Code.OK
