@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from staticfire.broker.clock.due_loop import DueLoop
 from staticfire.broker.clock.quiescence import PUSH
@@ -9,7 +10,7 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
-from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, NOBODY, CheckPoint, PoppedQueue, joined_runs
+from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, CheckPoint, PoppedQueue, joined_runs
 from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
 from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
@@ -112,13 +113,9 @@ class PopService:
 
         A skipping clock must not go further, because the client needs real time to consume the message.
         """
-        owners = self._tables.owners
-        dues = [
-            check_point.due_ms
-            for queue in self._tables.in_flight
-            for check_point in queue
-            if check_point.owner != NOBODY and owners.connection(check_point.owner) is not None
-        ]
+        tables = self._tables
+        owned = chain(((one.due_ms, one.owner) for queue in tables.in_flight for one in queue), tables.orders.owned())
+        dues = [due_ms for due_ms, owner in owned if tables.owners.connection(owner) is not None]
         return MessageMs(min(dues)) if dues else None
 
     def unrest(self) -> Iterator[Unrest]:

@@ -51,9 +51,9 @@ class Client:
         handle = f"{start} {answer.pop_time} {answer.invisible_time} {answer.revive_qid} 0 broker-a 0 {offset}"
         assert (await self.pool.ask(self._address, AckMessage("billing", "orders", 0, handle, offset), 3_000)).code == 0
 
-    async def change(self, answer: Any, invisible_ms: int) -> None:
+    async def change(self, answer: Any, invisible_ms: int, **fields: bool) -> None:
         handle = f"0 {answer.pop_time} {answer.invisible_time} {answer.revive_qid} 0 broker-a 0 0"
-        request = ChangeInvisibleTime("billing", "orders", 0, handle, 0, invisible_ms)
+        request = ChangeInvisibleTime("billing", "orders", 0, handle, 0, invisible_ms, **fields)
         assert (await self.pool.ask(self._address, request, 3_000)).code == 0
 
 
@@ -123,11 +123,12 @@ async def test_an_advance_waits_for_a_push_consumer_and_names_it(
     assert (await advanced).expired == 1
 
 
+@pytest.mark.parametrize("order", [False, True])
 async def test_a_skipping_clock_waits_for_who_has_a_message(
-    world: SimulatedWorld, stand: Stand, client: Client
+    world: SimulatedWorld, stand: Stand, client: Client, order: bool
 ) -> None:
     await stand.send("orders", b"a")
-    await client.pop(20 * MINUTE_MS)
+    await client.pop(20 * MINUTE_MS, order=order)
     await stand.clock("skip")
     began = (await stand.clock("now")).message_ms
     await world.run_for(5_000)
@@ -139,9 +140,25 @@ async def test_a_skipping_clock_waits_for_who_has_a_message(
     await world.run_for(5_000)
     assert (await stand.clock("now")).message_ms - began >= 19 * MINUTE_MS
     other = Client(stand, "other", "10.0.3.2")
-    answer = await other.pop()
+    answer = await other.pop(order=order)
     assert sorted(record.body for record in answer.body.records) == [b"a", b"b"]
     await other.pool.close()
+
+
+async def test_a_skipping_clock_waits_in_order_for_who_has_more_time_and_not_for_who_has_given_up(
+    world: SimulatedWorld, stand: Stand, client: Client
+) -> None:
+    await stand.send("orders", b"a")
+    popped = await client.pop(order=True)
+    await stand.clock("skip")
+    began = (await stand.clock("now")).message_ms
+    await client.change(popped, 10 * MINUTE_MS)
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began < 10_000
+    await client.change(popped, 10 * MINUTE_MS, given_back=True)
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began >= 10 * MINUTE_MS
+    assert [record.body for record in (await client.pop(order=True)).body.records] == [b"a"]
 
 
 async def test_a_skipping_clock_takes_no_dense_step_over_the_end_of_an_invisible_time(
