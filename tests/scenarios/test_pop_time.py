@@ -161,6 +161,19 @@ async def test_a_skipping_clock_waits_in_order_for_who_has_more_time_and_not_for
     assert [record.body for record in (await client.pop(order=True)).body.records] == [b"a"]
 
 
+@pytest.mark.parametrize("order", [False, True])
+async def test_a_skipping_clock_doesnt_jump_to_the_end_of_the_largest_invisible_time(
+    world: SimulatedWorld, stand: Stand, client: Client, order: bool
+) -> None:
+    await stand.send("orders", b"a")
+    await client.pop(INT64_MAX, order=order)
+    await client.pool.close()
+    await stand.clock("skip")
+    began = (await stand.clock("now")).message_ms
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began < 10_000
+
+
 async def test_a_skipping_clock_takes_no_dense_step_over_the_end_of_an_invisible_time(
     world: SimulatedWorld, stand: Stand, client: Client
 ) -> None:
