@@ -271,6 +271,23 @@ async def test_a_full_disk_takes_messages_that_wait_and_an_error_has_their_numbe
     assert len(stand.broker.delays) == 6
 
 
+@pytest.mark.row("F2")
+async def test_a_full_disk_takes_a_message_that_waits_also_if_it_is_old(
+    world: SimulatedWorld, stand: BrokerStand, logged: list[LogLine]
+) -> None:
+    await stand.restart(file_reserved_time=1)
+    await stand.send("orders", b"later", TIMER_DELAY_SEC="18000")
+    await send_many(stand, topic="others")
+    await world.run_for(minutes=61)
+    world.disk(NAME).others_bytes = TIB * 80 // 100
+    await world.run_for(minutes=1)
+    assert await min_offset(stand, "others") == 0
+    world.disk(NAME).others_bytes = TIB * 86 // 100
+    await world.run_for(minutes=1)
+    assert await min_offset(stand, "others") > 0
+    assert [line.fields["messages"] for line in logged if line.event == "timers_lost"] == [1]
+
+
 @pytest.mark.row("D2", "F2")
 async def test_a_slave_keeps_what_waits_at_its_master_and_nothing_else(
     world: SimulatedWorld, logged: list[LogLine]
