@@ -318,6 +318,29 @@ async def test_a_slave_keeps_what_waits_at_its_master_and_nothing_else(
     await pair.close()
 
 
+@pytest.mark.row("D2", "F2")
+async def test_a_slave_keeps_what_began_to_wait_after_its_master_said_that_nothing_waits(world: SimulatedWorld) -> None:
+    hours = ";".join(f"{hour:02}" for hour in range(24))
+    pair = await ReplicaSet(world, file_reserved_time=1, delete_when=hours, slave_sync_period=60_000).open()
+    for _ in range(8):
+        await pair.send(BODY, topic="others")
+    await world.run_for(seconds=61)
+    await pair.send(b"3 h", TIMER_DELAY_SEC="10800")
+    for _ in range(8):
+        await pair.send(BODY, topic="others")
+    await pair.until_caught_up()
+    for name in (MASTER, SLAVE):
+        world.skew(name, 2 * HOUR_MS)
+    await world.run_for(seconds=15)
+    assert pair.brokers[SLAVE].state.store.min_position > 0
+    await pair.failover()
+    for name in (MASTER, SLAVE):
+        world.skew(name, 4 * HOUR_MS)
+    await world.run_for(seconds=15)
+    assert await pair.bodies(SLAVE) == [b"3 h"]
+    await pair.close()
+
+
 @pytest.mark.row("F3")
 async def test_a_key_finds_only_what_is_still_there(world: SimulatedWorld, stand: BrokerStand) -> None:
     for number in range(12):
