@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.pop.returning import PAUSES_S
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
 from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.pop_handles import parse_start_offsets
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleTime, PopMessage
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import Stand
 
 pytestmark = [pytest.mark.row("G1"), pytest.mark.row("S1")]
@@ -91,6 +94,22 @@ async def test_an_advance_goes_past_a_pop_with_the_largest_invisible_time(
     assert (await client.pop(INT64_MAX, order=order)).code == 0
     advanced = await stand.clock("advance", by_ms=HOUR_MS)
     assert (advanced.code, advanced.expired) == (0, 0)
+
+
+async def test_a_message_that_cant_be_redelivered_is_tried_ever_more_rarely_until_it_is_old(
+    stand: Stand, client: Client, logged: list[LogLine]
+) -> None:
+    filling = "y" * (PROPERTIES_BYTES_MAX - 130)
+    await stand.send("orders", properties=f"filling\x01{filling}\x02")
+    assert (await client.pop(1_000)).code == 0
+    assert (await stand.clock("advance", by_ms=5 * HOUR_MS)).code == 0
+    pauses_ms = [line.fields["retry_ms"] for line in logged if line.event == "pop_not_returned"]
+    assert pauses_ms == [pause_s * 1_000 for pause_s in (*PAUSES_S, PAUSES_S[-1])]
+    assert (await stand.clock("advance", by_ms=72 * HOUR_MS)).code == 0
+    assert len([line for line in logged if line.event == "pop_given_up"]) == 1
+    logged.clear()
+    assert (await stand.clock("advance", by_ms=72 * HOUR_MS)).steps == 0
+    assert logged == []
 
 
 async def test_while_time_stands_each_change_has_a_name_of_its_own(stand: Stand, client: Client) -> None:
