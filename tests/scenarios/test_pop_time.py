@@ -54,7 +54,7 @@ class Client:
         handle = f"{start} {answer.pop_time} {answer.invisible_time} {answer.revive_qid} 0 broker-a 0 {offset}"
         assert (await self.pool.ask(self._address, AckMessage("billing", "orders", 0, handle, offset), 3_000)).code == 0
 
-    async def change(self, answer: Any, invisible_ms: int, **fields: bool) -> None:
+    async def change(self, answer: Any, invisible_ms: int, **fields: Any) -> None:
         handle = f"0 {answer.pop_time} {answer.invisible_time} {answer.revive_qid} 0 broker-a 0 0"
         request = ChangeInvisibleTime("billing", "orders", 0, handle, 0, invisible_ms, **fields)
         assert (await self.pool.ask(self._address, request, 3_000)).code == 0
