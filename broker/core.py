@@ -110,7 +110,8 @@ class BrokerCore(Service):
         elif self.settings.broker_role == SYNC_MASTER:
             from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
 
-            EnoughReplicas(self.dispatcher, self._state, self._replication).intercept()
+            new_topics = self._services.targets.new_topics
+            EnoughReplicas(self.dispatcher, self._state, self._replication, new_topics).intercept()
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

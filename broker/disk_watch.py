@@ -116,8 +116,7 @@ class DiskWatch:
                 reason = None if segment is None else self._reason(segment, hour_ms)
                 if segment is None or reason is None:
                     return True
-                needed_from = self._needed_from() if reason is Reason.AGE else None
-                if needed_from is not None and needed_from < segment.end_position:
+                if reason is Reason.AGE and self._is_needed(segment):
                     return False
                 if not self._state.store.remove_segments_before(segment.end_position):
                     return False
@@ -134,10 +133,21 @@ class DiskWatch:
         state = self._state
         if state.clock.stands and hour_ms is None:
             return None
-        used_percent = 0 if state.clock.stands else state.disk_use.percent
         return self._policy.reason_to_remove(
-            segment, state.store.max_position, state.clock.message_ms(), used_percent, hour_ms
+            segment, state.store.max_position, state.clock.message_ms(), self._used_percent, hour_ms
         )
+
+    @property
+    def _used_percent(self) -> int:
+        """How full the disk is; 0 while message time is frozen."""
+        return 0 if self._state.clock.stands else self._state.disk_use.percent
+
+    def _is_needed(self, segment: OldSegment) -> bool:
+        """Return whether an old segment must be kept, because a message in it waits. Raises: StorageError."""
+        if self._policy.makes_room(segment, self._state.store.max_position, self._used_percent):
+            return False
+        needed_from = self._needed_from()
+        return needed_from is not None and needed_from < segment.end_position
 
     def _tell(self, removed: Counter[Reason]) -> None:
         begins_at = self._state.store.min_position

@@ -65,15 +65,22 @@ class RetentionPolicy:
         `hour_ms`: the last moment of deleteWhen at which old messages had to be removed, if there was one.
         """
         settings = self.settings
-        forced = settings.clean_file_forcibly_enable and used_percent > settings.disk_space_clean_forcibly_ratio
+        forced = self._is_forced(used_percent)
         goes_at_ms = segment.newest_ms + self._reserved_ms
         if hour_ms is not None and goes_at_ms <= hour_ms:
             return Reason.AGE
         if goes_at_ms <= message_ms and (forced or used_percent > settings.disk_max_used_space_ratio):
             return Reason.AGE
-        if forced and end_position - segment.end_position >= settings.clean_file_forcibly_keep_bytes:
-            return Reason.DISK
-        return None
+        return Reason.DISK if self.makes_room(segment, end_position, used_percent) else None
+
+    def makes_room(self, segment: OldSegment, end_position: int, used_percent: int) -> bool:
+        """Return whether a segment must be removed whatever is in it."""
+        is_behind = end_position - segment.end_position >= self.settings.clean_file_forcibly_keep_bytes
+        return is_behind and self._is_forced(used_percent)
+
+    def _is_forced(self, used_percent: int) -> bool:
+        settings = self.settings
+        return settings.clean_file_forcibly_enable and used_percent > settings.disk_space_clean_forcibly_ratio
 
     def refusal(self, folder: str, use: DiskUse) -> StorageError | None:
         """Return why no message is accepted; None if there is room."""

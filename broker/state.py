@@ -27,11 +27,8 @@ class BrokerState(msgspec.Struct):
 
     Cached because each send reads it.
     """
-    masters_waiting_position: int | None = 0
-    """Of a slave: the log position of the oldest message that waits at its master; None if none waits there.
-
-    0 until the master has said it: then nothing is removed for its age.
-    """
+    masters_waiting_position: int = 0
+    """Of a slave: no message before this log position waits at its master, as far as the master has said it."""
     _keepers: list[Callable[[BrokerSettings], None]] = []
 
     def __post_init__(self) -> None:

@@ -18,9 +18,10 @@ NO_TAG_CODE = 0
 T = TypeVar("T", str, bytes)
 
 _HASHES_KEPT_MAX = 4096
-EXPRESSIONS_MAX = 10_000
-# Longer expressions and tags are not cached: a header may contain a megabyte of them.
+# The hash of a longer tag is not cached: a header may contain a megabyte.
 KEPT_CHARACTERS_MAX = 1_024
+# The characters of all expressions in a table, which then takes up to 30 MB. Each expression counts for some more.
+EXPRESSIONS_CHARACTERS_MAX, CHARACTERS_ADDED = 1 << 20, 100
 # The characters that String.trim() removes: U+0020 and everything below.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 
@@ -109,6 +110,7 @@ class TagTable:
 
     def __init__(self) -> None:
         self._expressions: dict[str, TagExpression] = {}
+        self._characters = 0
 
     def test_of(self, text: str) -> Callable[[int], bool] | None:
         """Return a test of the tags code of a message; None if all messages are wanted. Raises: TagExpressionError."""
@@ -117,8 +119,15 @@ class TagTable:
         expression = self._expressions.get(text)
         if expression is None:
             expression = TagExpression.parse(text)
-            if len(self._expressions) >= EXPRESSIONS_MAX:
-                self._expressions.clear()
-            if len(text) <= KEPT_CHARACTERS_MAX:
-                self._expressions[text] = expression
+            self._keep(text, expression)
         return None if expression.all_tags else expression.matches_code
+
+    def _keep(self, text: str, expression: TagExpression) -> None:
+        characters = len(text) + CHARACTERS_ADDED
+        if characters > EXPRESSIONS_CHARACTERS_MAX:
+            return
+        self._characters += characters
+        if self._characters > EXPRESSIONS_CHARACTERS_MAX:
+            self._expressions.clear()
+            self._characters = characters
+        self._expressions[text] = expression

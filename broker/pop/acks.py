@@ -57,18 +57,17 @@ class Acknowledger:
         invisible_ms, connection = times
         now_ms = self._state.clock.message_ms()
         visible_ms = min(now_ms + invisible_ms, DUE_MS_MAX)
+        owner = GIVEN_BACK
+        if connection is not None and not self._gives_back(place.group):
+            owner = self._tables.owners.number_of(connection)
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
-            return self._change_in_order(place, handle, offset, visible_ms)
+            return self._change_in_order(place, handle, offset, (visible_ms, owner))
         pop_ms = int(now_ms)
         found = self._find(place, handle)
         if found is not None and self._remove(*found, [offset]):
             queue = found[0]
             while queue.find(offset, pop_ms) is not None or (offset, pop_ms) == (handle.start_offset, found[1].pop_ms):
                 pop_ms += 1  # Message time may be frozen, but each check-point needs a different name.
-            if connection is None or self._gives_back(place.group):
-                owner = GIVEN_BACK
-            else:
-                owner = self._tables.owners.number_of(connection)
             self._put(queue, CheckPoint(offset, pop_ms, 1, visible_ms, owner))
         return Changed(pop_ms, invisible_ms, handle.revive_queue)
 
@@ -157,7 +156,9 @@ class Acknowledger:
 
         tables.log.when_written(undo)
 
-    def _change_in_order(self, place: GroupQueue, handle: PopHandle, offset: int, visible_ms: int) -> Changed:
+    def _change_in_order(self, place: GroupQueue, handle: PopHandle, offset: int, new: tuple[int, int]) -> Changed:
+        """`new`: when the message is visible, and its owner."""
+        visible_ms, owner = new
         committed = self._tables.groups.offsets.committed(place.group, place.topic, place.queue_id)
         if offset < committed:
             return Changed()
@@ -165,6 +166,7 @@ class Acknowledger:
         if state is not None and state.pop_ms == handle.pop_time_ms and offset in state.offsets:
             now_ms = self._state.clock.message_ms()
             self._put_order(place, postponed(state, offset, visible_ms, now_ms), NO_OFFSET)
+            self._tables.orders.change_owner(place, offset, owner)
         pop_ms = handle.pop_time_ms  # The client's: any 64 bits.
         left_ms = max(INT64_MIN, min(visible_ms - pop_ms, INT64_MAX))
         return Changed(pop_ms, left_ms, ORDERLY_REVIVE_QUEUE)

@@ -179,6 +179,7 @@ class PopFetcher:
             slices, shown = self._as_asked_for(popped, offsets, slices, found, (offset, queue_id, flag))
         if popped.is_order:
             self._take_in_order(popped, place, offset, offsets, order)
+            self._tables.orders.hand_out(place, offsets, owner)
         else:
             self._take(popped, place, CheckPoint(offset, popped.pop_ms, 0, 0, owner), (offsets, found.next_offset))
         popped.left -= len(offsets)

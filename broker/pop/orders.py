@@ -41,6 +41,9 @@ class OrderStates:
         self._dues: list[tuple[int, PlaceKey]] = []
         self._free_ms: dict[PlaceKey, int] = {}
         self._soonest_ms = NEVER_MS
+        # By queue: the numbers of the clients that have its messages, by offset; see `CheckPoint.owner`. They aren't in
+        # the log: after a restart no client has a message.
+        self._owners: dict[PlaceKey, dict[int, int]] = {}
 
     def take_soonest(self) -> int:
         """Return the earliest due time that was added since the last call, NEVER_MS for none."""
@@ -57,6 +60,7 @@ class OrderStates:
         if state is None:
             self._states.pop(key, None)
             self._free_ms.pop(key, None)
+            self._owners.pop(key, None)
             return
         self._states[key] = state
         free_ms = free_at_ms(state)
@@ -68,6 +72,24 @@ class OrderStates:
             self._soonest_ms = min(self._soonest_ms, free_ms)
             if len(self._dues) > 2 * len(self._free_ms) + _STALE_MIN:
                 self._dues = sorted((free_ms, key) for key, free_ms in self._free_ms.items())
+
+    def hand_out(self, place: GroupQueue, offsets: Sequence[int], owner: int) -> None:
+        """Note which client has popped all messages of a queue's state."""
+        self._owners[place.group, place.topic, place.queue_id] = dict.fromkeys(offsets, owner)
+
+    def change_owner(self, place: GroupQueue, offset: int, owner: int) -> None:
+        """Note which client has a message now, or that it was given back."""
+        self._owners.setdefault((place.group, place.topic, place.queue_id), {})[offset] = owner
+
+    def owned(self) -> Iterator[tuple[int, int]]:
+        """Yield when a queue becomes free, and the owner of each message that it waits for."""
+        for key, owners in self._owners.items():
+            state = self._states[key]
+            free_ms = free_at_ms(state)
+            if free_ms is not None:
+                for offset in state.offsets:
+                    if offset not in state.acked and offset in owners:
+                        yield free_ms, owners[offset]
 
     def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
         """Drop the states for which `is_gone` is true; return their queues."""
@@ -93,6 +115,7 @@ class OrderStates:
             return None
         _, key = heappop(self._dues)
         del self._free_ms[key]
+        self._owners.pop(key, None)
         return GroupQueue(*key), self._states[key]
 
     def __iter__(self) -> Iterator[tuple[GroupQueue, OrderState]]:

@@ -4,7 +4,9 @@ A message is copied to the POP retry topic of its group and topic, with its reco
 of that retry topic is copied to the same topic again. The copies and the end of their check-points are one burst, which
 is stored as a whole or not at all. Messages are handled when they are due, in slices, in the order of their due times.
 
-A message that can't be copied is tried again later, alone: the others of its check-point are redelivered.
+A message that can't be copied is tried again later, alone: the others of its check-point are redelivered. As in
+RocketMQ, the pauses between two tries grow from 10 s to 2 hours, and the tries end when the message is removed for its
+age. Here they end at that age also if its segment is kept.
 
 With `popDeadLetters` a message that was redelivered as often as its group allows becomes a dead letter; RocketMQ's
 brokers redeliver it forever.
@@ -21,6 +23,7 @@ from staticfire.broker.pop.copying import Copies
 from staticfire.broker.pop.events import GroupQueue, mask_of
 from staticfire.broker.pop.in_flight import NOBODY, CheckPoint, PoppedQueue
 from staticfire.broker.pop.tables import PopTables
+from staticfire.broker.retention import HOUR_MS
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
@@ -48,8 +51,10 @@ log = logger("broker")
 
 # How many messages are redelivered before the event loop continues.
 SLICE_MAX = 128
-# When a message is tried again if its copy can't be stored.
-UNWRITABLE_MS = 10_000
+# The pauses between the tries if the copy of a message can't be stored. RocketMQ: ckRewriteIntervalsInSeconds.
+PAUSES_S = (10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+# For how many check-points the tries are counted. The oldest one begins with the shortest pause again.
+TRIED_MAX = 10_000
 
 OnReturned = Callable[[str, str], None]
 """Called with the group, and the topic of the popped message."""
@@ -69,6 +74,8 @@ class Returner:
         self._on_returned = on_returned
         self._host = pack_host(self._state.machine.identity.host_ip, self._state.settings.listen_port)
         self._handle_bytes_max = handle_bytes_max(self._state.settings.broker_name)
+        self._tries: dict[tuple[int, int, int], int] = {}
+        """The number of tries by queue number, start offset and pop time. A restart counts from 0 again."""
 
     async def return_until(self, message_ms: MessageMs) -> int:
         """Redeliver everything due by then; return the number of messages. Raises: StorageError (not possible now)."""
@@ -119,13 +126,29 @@ class Returner:
             self._tables.in_flight.put(queue, check_point)
 
     def _postpone(self, queue: PoppedQueue, left: CheckPoint, message_ms: MessageMs, reason: str) -> None:
-        """Try the messages that are left of a check-point again later. Their client had its time and is done."""
-        self._tables.in_flight.put(queue, left._replace(due_ms=message_ms + UNWRITABLE_MS, owner=NOBODY))
-        place = queue.place
-        log.error(
-            "pop_not_returned", group=place.group, topic=place.topic, queue_id=place.queue_id, start_offset=left.start,
-            messages=left.messages.bit_count(), error=reason, retry_ms=UNWRITABLE_MS,
-        )  # fmt: skip
+        """Try the messages that are left of a check-point again later, if they aren't too old.
+
+        Their client had its time and is done.
+        """
+        place, key = queue.place, (queue.number, left.start, left.pop_ms)
+        tries = self._tries.pop(key, 0)
+        what: dict[str, Any] = {
+            "group": place.group,
+            "topic": place.topic,
+            "queue_id": place.queue_id,
+            "start_offset": left.start,
+        }
+        what |= {"messages": left.messages.bit_count(), "error": reason}
+        if message_ms - left.pop_ms > self._state.settings.file_reserved_time * HOUR_MS:
+            self._tables.remove(queue, left.start, left.pop_ms, left.messages)
+            log.error("pop_given_up", **what)
+            return
+        retry_ms = PAUSES_S[min(tries, len(PAUSES_S) - 1)] * 1_000
+        self._tries[key] = tries + 1
+        if len(self._tries) > TRIED_MAX:
+            del self._tries[next(iter(self._tries))]
+        self._tables.in_flight.put(queue, left._replace(due_ms=message_ms + retry_ms, owner=NOBODY))
+        log.error("pop_not_returned", **what, retry_ms=retry_ms)
 
     # -- one check-point -----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from staticfire.broker.clock.due_loop import DueLoop
 from staticfire.broker.clock.quiescence import PUSH
@@ -9,7 +10,7 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
-from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, NOBODY, CheckPoint, PoppedQueue, joined_runs
+from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, POP_MS_MAX, CheckPoint, PoppedQueue, joined_runs
 from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
 from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
@@ -92,9 +93,12 @@ class PopService:
     # -- due times -----------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> MessageMs | None:
-        """Return when the next invisible time is over."""
+        """Return when the next invisible time is over; None if none is in flight, or only such that never are.
+
+        A client that wants a message for ever requests Long.MAX_VALUE, and a skipping clock must not go there.
+        """
         dues = [self._tables.in_flight.next_due_ms(), self._tables.orders.next_due_ms()]
-        known = [due for due in dues if due is not None]
+        known = [due for due in dues if due is not None and due <= POP_MS_MAX]
         return MessageMs(min(known)) if known else None
 
     async def return_until(self, message_ms: MessageMs) -> int:
@@ -112,13 +116,9 @@ class PopService:
 
         A skipping clock must not go further, because the client needs real time to consume the message.
         """
-        owners = self._tables.owners
-        dues = [
-            check_point.due_ms
-            for queue in self._tables.in_flight
-            for check_point in queue
-            if check_point.owner != NOBODY and owners.connection(check_point.owner) is not None
-        ]
+        tables = self._tables
+        owned = chain(((one.due_ms, one.owner) for queue in tables.in_flight for one in queue), tables.orders.owned())
+        dues = [due_ms for due_ms, owner in owned if tables.owners.connection(owner) is not None]
         return MessageMs(min(dues)) if dues else None
 
     def unrest(self) -> Iterator[Unrest]:

@@ -9,6 +9,7 @@ Behaviour
 from typing import Protocol
 
 from staticfire.broker.replication.lineage import SYNC_MASTER
+from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -45,8 +46,9 @@ class Replicas(Protocol):
 class EnoughReplicas:
     """Handles requests in front of the handlers of sends."""
 
-    def __init__(self, dispatcher: Dispatcher, state: BrokerState, replicas: Replicas) -> None:
+    def __init__(self, dispatcher: Dispatcher, state: BrokerState, replicas: Replicas, new_topics: NewTopics) -> None:
         self._dispatcher = dispatcher
+        self._new_topics = new_topics
         self._store = state.store
         self._least = 1
         self._replicas = replicas
@@ -57,6 +59,7 @@ class EnoughReplicas:
         """Intercept sends. Their handlers must be registered already."""
         for code in SENDS:
             self._dispatcher.precede(code, self._before)
+        self._new_topics.precede(self._before)
         self._use(self._state.settings)
         self._state.on_settings(self._use)
 

@@ -89,7 +89,10 @@ class StateCopy:
         Raises: StorageError (it can't be understood, or written).
         """
         tables, files = self._tables, []
-        tables.state.masters_waiting_position = state.waiting_position if state.waiting_position >= 0 else None
+        # What the master has stored since then may wait, too.
+        tables.state.masters_waiting_position = (
+            state.log_position if state.waiting_position < 0 else state.waiting_position
+        )
         try:
             if state.users:  # First, because what follows must not be read by others.
                 self._access.take_users(state.users.encode())

@@ -25,6 +25,11 @@ class NewTopics:
         self._spawn = spawn
         self._settle = settle
         self._waiting: dict[str, list[Callable[[], None]]] = {}
+        self._before: Callable[[Send], Send] | None = None
+
+    def precede(self, before: Callable[[Send], Send]) -> None:
+        """Run another handler first when a send is resumed, as `Dispatcher.precede` does when it arrives."""
+        self._before = before
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._waiting
@@ -37,7 +42,7 @@ class NewTopics:
 
     def hold(self, topic: str, call: Call, send: Send) -> None:
         """Hold a send until its topic is announced."""
-        self._waiting[topic].append(partial(_resume, call, send))
+        self._waiting[topic].append(partial(_resume, call, send if self._before is None else self._before(send)))
 
     async def _announce(self, topic: str) -> None:
         await self._announced()

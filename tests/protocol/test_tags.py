@@ -5,7 +5,15 @@ import tracemalloc
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.protocol.tags import EVERY_TAG, TagExpression, TagExpressionError, java_hash, tags_code
+from staticfire.protocol.tags import (
+    EVERY_TAG,
+    EXPRESSIONS_CHARACTERS_MAX,
+    TagExpression,
+    TagExpressionError,
+    TagTable,
+    java_hash,
+    tags_code,
+)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +109,22 @@ def test_a_message_tagged_with_an_expression_matches_none_of_its_parts() -> None
     expression = TagExpression.parse("A || B")
     assert not expression.matches("A || B")
     assert not expression.matches_code(java_hash("A || B"))
+
+
+def test_an_expression_that_is_sent_again_is_not_parsed_again_also_if_it_is_long() -> None:
+    """It takes half a second, in which a broker does nothing else, and a consumer sends it with each request."""
+    table, long = TagTable(), " || ".join(f"t{number}" for number in range(100_000))
+    assert table.test_of(long) == table.test_of(long)  # Both are a method of the same object.
+
+
+@pytest.mark.parametrize("length", [10, 200_000, 1_100_000])
+def test_a_table_of_expressions_has_a_limit(length: int) -> None:
+    table = TagTable()
+    for number in range(11_000 if length < 100 else 8):
+        table.test_of(f"{number}{'x' * length}")
+    kept = table._expressions  # house: only the memory shows it
+    assert sum(len(text) + 100 for text in kept) <= EXPRESSIONS_CHARACTERS_MAX
+    assert bool(kept) is (length < 1_000_000)
 
 
 def test_long_tags_take_no_memory() -> None:

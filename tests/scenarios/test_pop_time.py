@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.pop.returning import PAUSES_S
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
 from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.pop_handles import parse_start_offsets
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleTime, PopMessage
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import Stand
 
 pytestmark = [pytest.mark.row("G1"), pytest.mark.row("S1")]
@@ -51,9 +54,9 @@ class Client:
         handle = f"{start} {answer.pop_time} {answer.invisible_time} {answer.revive_qid} 0 broker-a 0 {offset}"
         assert (await self.pool.ask(self._address, AckMessage("billing", "orders", 0, handle, offset), 3_000)).code == 0
 
-    async def change(self, answer: Any, invisible_ms: int) -> None:
+    async def change(self, answer: Any, invisible_ms: int, **fields: Any) -> None:
         handle = f"0 {answer.pop_time} {answer.invisible_time} {answer.revive_qid} 0 broker-a 0 0"
-        request = ChangeInvisibleTime("billing", "orders", 0, handle, 0, invisible_ms)
+        request = ChangeInvisibleTime("billing", "orders", 0, handle, 0, invisible_ms, **fields)
         assert (await self.pool.ask(self._address, request, 3_000)).code == 0
 
 
@@ -93,6 +96,22 @@ async def test_an_advance_goes_past_a_pop_with_the_largest_invisible_time(
     assert (advanced.code, advanced.expired) == (0, 0)
 
 
+async def test_a_message_that_cant_be_redelivered_is_tried_ever_more_rarely_until_it_is_old(
+    stand: Stand, client: Client, logged: list[LogLine]
+) -> None:
+    filling = "y" * (PROPERTIES_BYTES_MAX - 130)
+    await stand.send("orders", properties=f"filling\x01{filling}\x02")
+    assert (await client.pop(1_000)).code == 0
+    assert (await stand.clock("advance", by_ms=5 * HOUR_MS)).code == 0
+    pauses_ms = [line.fields["retry_ms"] for line in logged if line.event == "pop_not_returned"]
+    assert pauses_ms == [pause_s * 1_000 for pause_s in (*PAUSES_S, PAUSES_S[-1])]
+    assert (await stand.clock("advance", by_ms=72 * HOUR_MS)).code == 0
+    assert len([line for line in logged if line.event == "pop_given_up"]) == 1
+    logged.clear()
+    assert (await stand.clock("advance", by_ms=72 * HOUR_MS)).steps == 0
+    assert logged == []
+
+
 async def test_while_time_stands_each_change_has_a_name_of_its_own(stand: Stand, client: Client) -> None:
     await stand.clock("freeze")
     for body in (b"a", b"b"):
@@ -123,11 +142,12 @@ async def test_an_advance_waits_for_a_push_consumer_and_names_it(
     assert (await advanced).expired == 1
 
 
+@pytest.mark.parametrize("order", [False, True])
 async def test_a_skipping_clock_waits_for_who_has_a_message(
-    world: SimulatedWorld, stand: Stand, client: Client
+    world: SimulatedWorld, stand: Stand, client: Client, order: bool
 ) -> None:
     await stand.send("orders", b"a")
-    await client.pop(20 * MINUTE_MS)
+    await client.pop(20 * MINUTE_MS, order=order)
     await stand.clock("skip")
     began = (await stand.clock("now")).message_ms
     await world.run_for(5_000)
@@ -139,9 +159,38 @@ async def test_a_skipping_clock_waits_for_who_has_a_message(
     await world.run_for(5_000)
     assert (await stand.clock("now")).message_ms - began >= 19 * MINUTE_MS
     other = Client(stand, "other", "10.0.3.2")
-    answer = await other.pop()
+    answer = await other.pop(order=order)
     assert sorted(record.body for record in answer.body.records) == [b"a", b"b"]
     await other.pool.close()
+
+
+async def test_a_skipping_clock_waits_in_order_for_who_has_more_time_and_not_for_who_has_given_up(
+    world: SimulatedWorld, stand: Stand, client: Client
+) -> None:
+    await stand.send("orders", b"a")
+    popped = await client.pop(order=True)
+    await stand.clock("skip")
+    began = (await stand.clock("now")).message_ms
+    await client.change(popped, 10 * MINUTE_MS)
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began < 10_000
+    await client.change(popped, 10 * MINUTE_MS, given_back=True)
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began >= 10 * MINUTE_MS
+    assert [record.body for record in (await client.pop(order=True)).body.records] == [b"a"]
+
+
+@pytest.mark.parametrize("order", [False, True])
+async def test_a_skipping_clock_doesnt_jump_to_the_end_of_the_largest_invisible_time(
+    world: SimulatedWorld, stand: Stand, client: Client, order: bool
+) -> None:
+    await stand.send("orders", b"a")
+    await client.pop(INT64_MAX, order=order)
+    await client.pool.close()
+    await stand.clock("skip")
+    began = (await stand.clock("now")).message_ms
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began < 10_000
 
 
 async def test_a_skipping_clock_takes_no_dense_step_over_the_end_of_an_invisible_time(

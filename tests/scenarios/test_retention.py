@@ -271,6 +271,23 @@ async def test_a_full_disk_takes_messages_that_wait_and_an_error_has_their_numbe
     assert len(stand.broker.delays) == 6
 
 
+@pytest.mark.row("F2")
+async def test_a_full_disk_takes_a_message_that_waits_also_if_it_is_old(
+    world: SimulatedWorld, stand: BrokerStand, logged: list[LogLine]
+) -> None:
+    await stand.restart(file_reserved_time=1)
+    await stand.send("orders", b"later", TIMER_DELAY_SEC="18000")
+    await send_many(stand, topic="others")
+    await world.run_for(minutes=61)
+    world.disk(NAME).others_bytes = TIB * 80 // 100
+    await world.run_for(minutes=1)
+    assert await min_offset(stand, "others") == 0
+    world.disk(NAME).others_bytes = TIB * 86 // 100
+    await world.run_for(minutes=1)
+    assert await min_offset(stand, "others") > 0
+    assert [line.fields["messages"] for line in logged if line.event == "timers_lost"] == [1]
+
+
 @pytest.mark.row("D2", "F2")
 async def test_a_slave_keeps_what_waits_at_its_master_and_nothing_else(
     world: SimulatedWorld, logged: list[LogLine]
@@ -298,6 +315,29 @@ async def test_a_slave_keeps_what_waits_at_its_master_and_nothing_else(
     assert await pair.bodies(SLAVE) == [b"at once", b"2 h", b"3 h"]
     assert begins[0] == begins[1] > 0
     assert [line for line in logged if line.event in ("timers_lost", "delayed_messages_lost")] == []
+    await pair.close()
+
+
+@pytest.mark.row("D2", "F2")
+async def test_a_slave_keeps_what_began_to_wait_after_its_master_said_that_nothing_waits(world: SimulatedWorld) -> None:
+    hours = ";".join(f"{hour:02}" for hour in range(24))
+    pair = await ReplicaSet(world, file_reserved_time=1, delete_when=hours, slave_sync_period=60_000).open()
+    for _ in range(8):
+        await pair.send(BODY, topic="others")
+    await world.run_for(seconds=61)
+    await pair.send(b"3 h", TIMER_DELAY_SEC="10800")
+    for _ in range(8):
+        await pair.send(BODY, topic="others")
+    await pair.until_caught_up()
+    for name in (MASTER, SLAVE):
+        world.skew(name, 2 * HOUR_MS)
+    await world.run_for(seconds=15)
+    assert pair.brokers[SLAVE].state.store.min_position > 0
+    await pair.failover()
+    for name in (MASTER, SLAVE):
+        world.skew(name, 4 * HOUR_MS)
+    await world.run_for(seconds=15)
+    assert await pair.bodies(SLAVE) == [b"3 h"]
     await pair.close()
 
 

@@ -63,6 +63,16 @@ async def test_without_the_slave_it_is_stored_but_answered_flush_slave_timeout(w
     await pair.close()
 
 
+@pytest.mark.parametrize("topic", ["orders", "new"])
+async def test_a_message_that_waits_for_nobody_is_answered_at_once(world: SimulatedWorld, topic: str) -> None:
+    """Also if it is the first one of its topic, which waits until the nameservers have that."""
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
+    began_ms = world.uptime_ms
+    assert (await pair.send(b"1", topic=topic, WAIT="false")).code == 0
+    assert world.uptime_ms - began_ms < 100
+    await pair.close()
+
+
 async def test_three_replicas_need_two_slaves(world: SimulatedWorld) -> None:
     trio = await ReplicaSet(world, **SYNC, in_sync_replicas=3).open(slaves=2)
     assert (await timed(trio, world))[0] == 0
