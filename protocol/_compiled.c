@@ -513,7 +513,7 @@ static struct PyModuleDef definition = {
 };
 
 /* What this does, as a number: compiled.py has the same, and takes no module that was built from an older source. */
-enum { MADE_FOR = 11 };
+enum { MADE_FOR = 12 };
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *module = PyModule_Create(&definition);

@@ -294,8 +294,9 @@ class FrameReader:  # house: one state, as the file says
         finally:
             offers.called(len(calls))
             self.unread_bytes = end - at
-            if at < stop:
-                # The rest may wait for long, so the part that was read isn't kept with it.
+            if at < stop and at > self.unread_bytes:
+                # The rest may wait for long, so the part that was read isn't kept with it if that is the longer one.
+                # Copying a longer rest would take long for a burst in which every second request ends a read.
                 data, at = data[at:], 0
             self._pieces = [data] if at < end else []
             self._at = at if at < end else 0

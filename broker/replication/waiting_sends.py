@@ -55,7 +55,8 @@ class SendsAwaitingCopies:
 
     def waive(self, start: int, end: int) -> None:
         """Let the appends between two positions of the current burst wait for no slave."""
-        self._waived.append((start, end))
+        if start < end:  # Otherwise, the broker has refused them.
+            self._waived.append((start, end))
 
     def _is_waived(self, position: int) -> bool:
         return any(start <= position < end for start, end in self._waived)

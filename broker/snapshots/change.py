@@ -37,16 +37,12 @@ async def change(
     if isinstance(request, RemoveSnapshot):
         await machine.workers.run(folder.remove, request.name)
         return Answer()
-    tables.changes.require_allowed()  # A master that hands over stays as it is: the slave couldn't copy another log.
-    for dispatcher, _ in core.dispatchers():
-        if dispatcher.is_intercepted:
-            raise BrokerAnswer(
-                ResponseCode.SYSTEM_ERROR, "fault rules are active: remove them before you save or restore a snapshot"
-            )
+    _require_allowed(tables, core)
     is_save = isinstance(request, SaveSnapshot)
     if not is_save:
         await machine.workers.run(folder.stage, request.name)
     info = describe(tables, request.name) if is_save else await machine.workers.run(folder.info, request.name)
+    _require_allowed(tables, core)  # Again: the copy of a snapshot takes long.
     gates = [Gate(dispatcher) for dispatcher, _ in core.dispatchers()]
     for gate in gates:
         gate.close()
@@ -74,3 +70,13 @@ async def change(
         return SnapshotAnswer(body=info)
     log.info("snapshot_put_back", snapshot=info.name, queues_moved=moved)
     return RestoredAnswer(body=RestoredSnapshot(info, sorted(topics - set(now.topics.user_topics())), moved))
+
+
+def _require_allowed(tables: BrokerTables, core: NextCore) -> None:
+    """Raise BrokerAnswer if the core may not end now."""
+    tables.changes.require_allowed()  # A master that hands over stays as it is: the slave couldn't copy another log.
+    for dispatcher, _ in core.dispatchers():
+        if dispatcher.is_intercepted:
+            raise BrokerAnswer(
+                ResponseCode.SYSTEM_ERROR, "fault rules are active: remove them before you save or restore a snapshot"
+            )

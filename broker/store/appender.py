@@ -14,7 +14,7 @@ from typing import Any
 from staticfire.broker.store.commit_log import Chunk, CommitLog
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord, NewRows
-from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
+from staticfire.broker.store.outcomes import OnStored, Settlement
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
@@ -272,7 +272,7 @@ class Appender:
             queue.roll_back()
         self._log.cut_stale_tail()
         self._start()
-        settle(settlements, PutOutcome.FAILED)
+        self._settling.failed(settlements)
 
 
 def _pack(new: NewRecord, position: int, queue_offset: int, stored_ms: MessageMs) -> bytes:

@@ -17,7 +17,8 @@ WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
 """Takes appends that must be settled when the log is synced up to a position."""
 WaitForCopies: TypeAlias = Callable[[int, list[Settlement]], list[Settlement]]
 """Takes the appends of a burst that must be settled when slaves have the log up to a position. Returns the others, with
-one that reports the outcome of the write or the fsync."""
+one that reports the outcome of the write or the fsync. It is called once per burst; with no appends if the write has
+failed, because the next burst has the same positions."""
 
 
 class Settling:
@@ -54,6 +55,12 @@ class Settling:
         for on_stored, context, queue_offset, position, _ in settlements:
             on_stored(context, queue_offset, position, PutOutcome.STORED)
         self._on_written()
+
+    def failed(self, settlements: list[Settlement]) -> None:
+        """Settle the appends of a burst that could not be written."""
+        if self._wait_for_copies is not None:
+            self._wait_for_copies(self._log.end_position, [])
+        settle(settlements, PutOutcome.FAILED)
 
     def _sync_at_once(self, _end_position: int, settlements: list[Settlement]) -> None:
         outcome = PutOutcome.STORED

@@ -22,6 +22,7 @@ from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecor
 from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from staticfire.protocol.numbers import Int32
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.requests.send import SendAnswer
 from staticfire.protocol.rocketmq_record import rocketmq_records
@@ -54,10 +55,10 @@ _TEXT = lru_cache(maxsize=64)(_encode)
 class HotHeader(msgspec.Struct, gc=False, kw_only=True):
     """A header with its fields already decoded."""
 
-    code: int
-    opaque: int = 0
-    flag: int = 0
-    version: int = 0
+    code: Int32
+    opaque: Int32 = 0
+    flag: Int32 = 0
+    version: Int32 = 0
     language: str | None = None
     remark: str | None = None
     extFields: Any  # noqa: N815 (RocketMQ's name)

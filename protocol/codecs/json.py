@@ -26,6 +26,7 @@ from staticfire.protocol.command import (
 )
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, LENIENT_ANSWER_STEPS_MAX, LENIENT_STEPS_MAX
+from staticfire.protocol.numbers import Int32
 from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_records
 
 T = TypeVar("T")
@@ -35,10 +36,10 @@ _OTHER = int(LanguageCode.OTHER)
 
 
 class _Header(msgspec.Struct, gc=False):
-    code: int
-    opaque: int = 0
-    flag: int = 0
-    version: int = 0
+    code: Int32
+    opaque: Int32 = 0
+    flag: Int32 = 0
+    version: Int32 = 0
     language: str | None = None
     remark: str | None = None
     extFields: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815 (RocketMQ's name)
@@ -51,10 +52,10 @@ _encode = msgspec.json.Encoder().encode
 class _LenientHeader(msgspec.Struct):
     """A header as the lenient reader returns it; `strict` converts it into the usual form."""
 
-    code: int
-    opaque: int = 0
-    flag: int = 0
-    version: int = 0
+    code: Int32
+    opaque: Int32 = 0
+    flag: Int32 = 0
+    version: Int32 = 0
     language: Any = None
     remark: str | None = None
     extFields: dict[str, Any] | None = None  # noqa: N815 (RocketMQ's name)

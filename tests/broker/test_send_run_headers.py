@@ -126,6 +126,7 @@ HEADERS: dict[str, Callable[[], str]] = {
     "another language": lambda: WHOLE.replace("PYTHON", "JAVA"),
     "no language": lambda: WHOLE.replace('"language":"PYTHON",', ""),
     "another version": lambda: WHOLE.replace('"version":', '"version":1'),
+    "a version beyond an int": lambda: WHOLE.replace('"version":', '"version":1234567890'),
     "another order": lambda: '{"code":310,' + ",".join(reversed(WHOLE[12:-1].split(',"f', 1))) + "}",
     "a comma too many": lambda: WHOLE[:-1] + ",}",
     "a comma too many in the fields": lambda: WHOLE.replace('"m":"false"', '"m":"false",'),

@@ -77,6 +77,17 @@ def test_what_json_brings_in_every_codec_can_tell(request_: Request, name: str) 
             assert getattr(again, name) == value
 
 
+@pytest.mark.parametrize("name", ["code", "opaque", "flag", "version"])
+def test_a_number_of_a_header_is_an_int_of_java(name: str) -> None:
+    """Any other would be in each response about the client, and not all codecs can write it."""
+    codec = codec_for(JSON)
+    for value in [*BEYOND, 2**31, -(2**31) - 1]:
+        for quote in ("", '"', "'"):
+            header = f'{{"code":11,"{name}":{quote}{value}{quote},"extFields":{{}}}}'.encode()
+            with pytest.raises(ProtocolError, match=name):
+                codec.decode_envelope(header)
+
+
 def _plain(declaration: Declaration, request: Any) -> Request:
     """Return a request that was read as one that can be asked."""
     made: Any = declaration.request.command(**{name: getattr(request, name) for name in declaration.request.fields})

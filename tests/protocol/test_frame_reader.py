@@ -312,6 +312,35 @@ def test_sends_of_which_none_is_taken_are_offered_ever_less_often(codec: Codec) 
     assert read.runs.offers < 140
 
 
+class Watched(bytes):
+    """Bytes that count how many of them are copied by slicing."""
+
+    copied = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        got = super().__getitem__(key)
+        if not isinstance(key, slice):
+            return got
+        Watched.copied += len(got)
+        return Watched(got)
+
+
+@pytest.mark.parametrize("codec", CODECS[:2], ids=["native", "json"])
+def test_a_long_read_is_not_copied_again_for_each_send_that_is_not_taken(
+    codec: Codec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watched, "copied", 0)
+    read, sends = TakenRead(), []
+    for opaque in range(1_000):
+        request = SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "", body=b"plain" if opaque % 2 else b"not so")
+        sends.append(codec.encode_request(request, opaque, False))
+    data = Watched(b"".join(sends[2:]))
+    read.feed([*sends[:2], data])
+    assert read.runs.seen == list(range(len(sends)))
+    assert read.runs.offers >= len(sends) // 2 - 1
+    assert Watched.copied < 5 * len(data)
+
+
 @pytest.mark.parametrize("codec", CODECS[:2], ids=["native", "json"])
 def test_an_open_reader_offers_sends_to_what_replaces_the_handlers(codec: Codec) -> None:
     plain = SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "", body=b"plain")

@@ -21,10 +21,12 @@ from staticfire.control.snapshots import remove, restore, save, saved
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
 from staticfire.protocol.requests.clock import Clock
+from staticfire.protocol.requests.faults import AddFault, FaultRule, RemoveFault
 from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.snapshots import GetSnapshots, RemoveSnapshot, RestoreSnapshot, SaveSnapshot
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.process import ProcessKilled
+from staticfire.simulation.world.workers import SimulatedWorkers
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import NAMESRV, TOPIC, Messages, Shop, failing
 
@@ -289,3 +291,23 @@ async def test_a_topic_that_came_later_is_gone_everywhere_and_one_that_went_is_b
     assert "later" not in topics
     await shop.send(b"again", queue=0)
     assert sum(shop.ends().values()) == 9
+
+
+async def test_a_fault_rule_that_is_added_while_a_snapshot_is_copied_ends_its_restore(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.send_many(16)
+    await put_away(shop)
+    workers, address = world.machine("broker-a").workers, addresses(shop)["broker-a"]
+    assert isinstance(workers, SimulatedWorkers)
+    workers.run_ms = 5  # A large snapshot.
+    pool: Any = shop.producer.client.pool
+    rule = FaultRule(number=1, action="delay", delay_ms=1)
+    restoring = asyncio.ensure_future(pool.ask(address, RestoreSnapshot("base"), 20_000))
+    await world.run_for(3)
+    assert (await pool.ask(address, AddFault(body=rule), 5_000)).code == 0
+    assert "fault rules are active" in (await restoring).remark
+    assert (await pool.ask(address, RemoveFault(1), 5_000)).removed == 1
+    await shop.send_many(4)
+    await put_back(shop)
+    assert sum(shop.ends().values()) == 16

@@ -175,6 +175,17 @@ async def test_messages_that_are_sent_together_wait_each_as_it_says(world: Simul
     await pair.close()
 
 
+async def test_a_hurried_message_that_the_disk_refuses_does_not_hurry_the_one_stored_in_its_place(
+    world: SimulatedWorld,
+) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
+    world.disk(MASTER).fail_write()
+    assert (await timed(pair, world, b"1", WAIT="false"))[0] == ResponseCode.SERVICE_NOT_AVAILABLE
+    assert (await timed(pair, world, b"2"))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    assert await pair.bodies(MASTER) == [b"2"]
+    await pair.close()
+
+
 async def test_an_asynchronous_master_never_waits(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world, in_sync_replicas=2).open(slaves=0)
     code, took_ms = await timed(pair, world)
