@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import ConnectFailed, ProtocolError, os_words
+from staticfire.protocol.errors import ConnectFailed, ProtocolError, UsageError, os_words
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
@@ -84,7 +84,10 @@ class ConnectionPool:
     async def _connect(self, address: str) -> Connection:
         if self._closed:
             raise ConnectFailed(f"{address}: this client is closed")
-        host, port = parse_address(address)
+        try:
+            host, port = parse_address(address)
+        except UsageError as error:
+            raise ConnectFailed(f"connect to {address} failed: {error}") from None
         connection = Connection(self._dispatcher, self._codec, accepting=False, owner=self)
         try:
             await self._machine.network.connect(lambda: connection, host, port, CONNECT_TIMEOUT_MS)

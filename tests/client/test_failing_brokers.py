@@ -159,6 +159,20 @@ async def test_no_nameserver_is_told_with_what_was_tried(world: SimulatedWorld) 
             await producer.send(Message("orders", b"one"))
 
 
+async def test_a_route_with_a_damaged_address_is_fetched_again(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world, brokers=1)
+    [route] = cluster.nameserver.routes.values()
+    [broker] = route.broker_datas
+    broker.broker_addrs[0] = "10.0.1.1>10911"
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        with pytest.raises(ConnectFailed, match="'10.0.1.1>10911' is not an address"):
+            await producer.send(Message("orders", b"one"))
+        broker.broker_addrs[0] = cluster.brokers[0].address
+        await world.run_for(seconds=2)
+        await producer.send(Message("orders", b"two"))
+    assert cluster.brokers[0].journal.bodies == [b"two"]
+
+
 def test_a_nameserver_address_is_needed() -> None:
     with pytest.raises(ClientError, match='namesrv="host:port"'):
         Producer("shop")
