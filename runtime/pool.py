@@ -83,7 +83,7 @@ class ConnectionPool:
 
     async def _connect(self, address: str) -> Connection:
         if self._closed:
-            raise ConnectFailed(f"{address}: this client is closed")
+            raise _closed(address)
         try:
             host, port = parse_address(address)
         except UsageError as error:
@@ -95,6 +95,10 @@ class ConnectionPool:
             # A TimeoutError is an OSError, too.
             reason = os_words(error)
             raise ConnectFailed(f"connect to {address} failed: {reason.removeprefix(f'{address}: ')}") from None
+        except asyncio.CancelledError:
+            if self._closed:
+                raise _closed(address) from None  # Its callers aren't cancelled.
+            raise
         self._open[address] = connection
         if self._credentials is not None and self._codec.number == NATIVE:
             # Before any other request. Nameservers ignore it.
@@ -153,3 +157,7 @@ class ConnectionPool:
                 for connection in connections:
                     connection.abort()
         await self._dispatcher.close()
+
+
+def _closed(address: str) -> ConnectFailed:
+    return ConnectFailed(f"{address}: this client is closed")

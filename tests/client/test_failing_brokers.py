@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings
+from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings, PullConsumer
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, NetworkError, UsageError
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.client.peers import BOTH_PROTOCOLS, NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster
 
 
@@ -171,6 +172,18 @@ async def test_a_route_with_a_damaged_address_is_fetched_again(world: SimulatedW
         await world.run_for(seconds=2)
         await producer.send(Message("orders", b"two"))
     assert cluster.brokers[0].journal.bodies == [b"two"]
+
+
+async def test_a_call_that_waits_for_a_connection_ends_when_its_client_is_closed(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world, brokers=1)
+    world.set_link("client", "broker-a", LinkQuality(delay_ms=60_000))
+    async with PullConsumer("report", NAMESRV, machine=cluster.machine) as consumer:
+        [queue, *_] = await consumer.queues("orders")
+        asking = asyncio.ensure_future(consumer.max_offset(queue))
+        await world.run_for(ms=100)
+        assert not asking.done()
+    with pytest.raises(ConnectFailed, match=r"10\.0\.1\.1:10911: this client is closed"):
+        await asking
 
 
 def test_a_nameserver_address_is_needed() -> None:
