@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import ConnectFailed, ProtocolError, os_words
+from staticfire.protocol.errors import ConnectFailed, ProtocolError, UsageError, os_words
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
@@ -83,8 +83,11 @@ class ConnectionPool:
 
     async def _connect(self, address: str) -> Connection:
         if self._closed:
-            raise ConnectFailed(f"{address}: this client is closed")
-        host, port = parse_address(address)
+            raise _closed(address)
+        try:
+            host, port = parse_address(address)
+        except UsageError as error:
+            raise ConnectFailed(f"connect to {address} failed: {error}") from None
         connection = Connection(self._dispatcher, self._codec, accepting=False, owner=self)
         try:
             await self._machine.network.connect(lambda: connection, host, port, CONNECT_TIMEOUT_MS)
@@ -92,6 +95,10 @@ class ConnectionPool:
             # A TimeoutError is an OSError, too.
             reason = os_words(error)
             raise ConnectFailed(f"connect to {address} failed: {reason.removeprefix(f'{address}: ')}") from None
+        except asyncio.CancelledError:
+            if self._closed:
+                raise _closed(address) from None  # Its callers aren't cancelled.
+            raise
         self._open[address] = connection
         if self._credentials is not None and self._codec.number == NATIVE:
             # Before any other request. Nameservers ignore it.
@@ -150,3 +157,7 @@ class ConnectionPool:
                 for connection in connections:
                     connection.abort()
         await self._dispatcher.close()
+
+
+def _closed(address: str) -> ConnectFailed:
+    return ConnectFailed(f"{address}: this client is closed")

@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.cluster.program_errors import place_of, words_of
+from staticfire.client.cluster.logged_service import LoggedService
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.runtime import failing_blocks
-from staticfire.runtime.log import logger
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.machine import Machine
-from staticfire.runtime.service import Service
-
-log = logger("client")
 
 
 class EnteredFace(Protocol):
@@ -27,7 +23,7 @@ class EnteredFace(Protocol):
         """Stop the service."""
 
 
-class ClientService(Service):
+class ClientService(LoggedService):
     """Opens and closes its own client; a shared client is left open. Subclasses implement `_join` and `_part`."""
 
     def __init__(
@@ -53,12 +49,6 @@ class ClientService(Service):
         """Its class, and its group if it has one."""
         group = getattr(self, "group", None)
         return f"{type(self).__name__} {group}" if isinstance(group, str) else type(self).__name__
-
-    def _crashed(self, loop_name: str, error: BaseException) -> None:
-        """Log it: the program learns of it only when it waits or leaves, and until then nothing else may be visible."""
-        if not isinstance(error, KeyboardInterrupt):
-            words, at = words_of(error), place_of(error)
-            log.error("loop_crashed", owner=self.own_name, loop=loop_name, error=words, at=at)
 
     async def _join(self) -> None:
         """Start to work; the client is open."""

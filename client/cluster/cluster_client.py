@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Self, TypeVar, cast
 
 from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
+from staticfire.client.cluster.logged_service import LoggedService
 from staticfire.client.cluster.lost_brokers import LostBrokers
 from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.namespaces import Namespace
@@ -35,7 +36,6 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.loop_thread import LoopThread, refuse_in_event_loop
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.service import Service
 from staticfire.runtime.tls.settings import tls_client
 
 log = logger("client")
@@ -58,7 +58,7 @@ def _pool(
     return ConnectionPool(through, dispatcher, settings.codec_byte, came, lost, settings.credentials)
 
 
-class ClusterClient(Service):
+class ClusterClient(LoggedService):
     """One program's connection to a cluster."""
 
     def __init__(

@@ -2,7 +2,8 @@
 
 Whatever a listener raises means that its messages are redelivered. This includes exceptions that are no `Exception`:
 `SystemExit` of an argument parser, and what `pytest.fail()` raises. Two exceptions don't come from the listener, and
-end the consumer: KeyboardInterrupt, and the cancellation of the task that the listener runs in.
+end the consumer: KeyboardInterrupt, and the cancellation of the task that the listener runs in. In a thread there is no
+such task, so only KeyboardInterrupt ends it.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ WORDS_MAX = 1_000
 
 
 def ends_consumer(error: BaseException, is_leaving: bool = False, own: "asyncio.Task[object] | None" = None) -> bool:
-    """Whether to re-raise an exception. Called in the task that caught it, or for what a thread caught.
+    """Whether to re-raise an exception, where it is caught: in the event loop.
 
     `is_leaving`: the consumer is cancelling its listeners; `own`: the task that awaited the listener.
     """

@@ -21,7 +21,7 @@ from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
-from staticfire.client.cluster.subscriptions import TAG, Subscriptions, subscribe
+from staticfire.client.cluster.subscriptions import TAG, Subscription, Subscriptions, subscribe
 from staticfire.client.consume.membership.membership import checked_group
 from staticfire.client.consume.membership.rebalancer import QueuesChanged, with_plain_names
 from staticfire.client.consume.results.hooks import ConsumerHook, ConsumerHooks
@@ -86,7 +86,7 @@ class LitePullConsumer(ClientService):
         """
         if self._chosen is not None:
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; queues have been assigned")
-        self._want(self.client.namespace.wrap(topic), expression, expression_type)
+        self._want(subscribe(self.client.namespace.wrap(topic), expression, expression_type, self.client.version_ms()))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
@@ -105,19 +105,19 @@ class LitePullConsumer(ClientService):
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; topics have been subscribed")
         chosen = list(dict.fromkeys(map(self._whole, queues)))
         wanted = {self.client.namespace.wrap(topic): expression for topic, expression in (expressions or {}).items()}
-        for topic in dict.fromkeys(queue.topic for queue in chosen):
-            self._want(topic, wanted.get(topic, ALL_TAGS), TAG)
+        topics, version_ms = dict.fromkeys(queue.topic for queue in chosen), self.client.version_ms()
+        for one in [subscribe(topic, wanted.get(topic, ALL_TAGS), TAG, version_ms) for topic in topics]:
+            self._want(one)
         self._chosen = chosen
         if self._working is not None:
             await self._working.choose(chosen)
 
-    def _want(self, topic: str, expression: str, expression_type: str) -> None:
-        wanted = subscribe(topic, expression, expression_type, self.client.version_ms())
-        known, data = self._subscriptions.by_topic.get(topic), wanted.data
-        if known is None or (known.data.sub_string, known.data.expression_type) != (data.sub_string, expression_type):
+    def _want(self, wanted: Subscription) -> None:
+        known = self._subscriptions.by_topic.get(wanted.data.topic)
+        if known is None or _filter_of(known) != _filter_of(wanted):
             self._subscriptions.put(wanted)
             if known is not None and self._working is not None:
-                self._working.filter_anew(topic)
+                self._working.filter_anew(wanted.data.topic)
 
     def _subscriptions_changed(self) -> None:
         if self._working is not None:
@@ -295,6 +295,10 @@ class LitePullConsumer(ClientService):
         if self._working is None:
             raise ClientError(f"lite pull consumer {self.group} isn't running: open it first, `async with consumer`")
         return self._working
+
+
+def _filter_of(wanted: Subscription) -> tuple[str, str]:
+    return wanted.data.expression_type, wanted.data.sub_string
 
 
 class BlockingLitePullConsumer(BlockingFace[LitePullConsumer]):

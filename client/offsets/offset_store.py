@@ -22,7 +22,7 @@ from staticfire.client.offsets.consume_from import NO_OFFSET
 from staticfire.client.settings.push_settings import PushSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import BrokerAnswer, NetworkError, broker_answer
+from staticfire.protocol.errors import StaticfireError, broker_answer
 from staticfire.protocol.requests.offsets import OffsetAnswer, QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -177,7 +177,7 @@ class RemoteOffsets:
         known = [queue for queue in queues if queue in self._offsets]
         outcomes = await asyncio.gather(*map(self._hand_over, known), return_exceptions=True)
         for queue, outcome in zip(known, outcomes, strict=True):
-            if isinstance(outcome, NetworkError | BrokerAnswer):
+            if isinstance(outcome, StaticfireError):
                 self._not_persisted(queue, outcome)
             elif outcome is not None:
                 raise outcome
@@ -234,7 +234,7 @@ class RemoteOffsets:
             connection = await self._connection(queue)
             await self._compare(queue, connection)
             self._tell(queue, connection)
-        except (NetworkError, BrokerAnswer) as error:
+        except StaticfireError as error:
             self._not_persisted(queue, error)
 
     def _not_persisted(self, queue: MessageQueue, error: Exception) -> None:

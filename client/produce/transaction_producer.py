@@ -28,7 +28,7 @@ from staticfire.client.produce.hooks import EndTransactionCall
 from staticfire.client.produce.producer import BlockingProducer, Producer
 from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import ClientError, ConnectionLost, NetworkError, ProtocolError, StaticfireError
+from staticfire.protocol.errors import ClientError, ConnectionLost, StaticfireError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.properties import PGROUP, TRAN_MSG
@@ -166,7 +166,7 @@ class TransactionProducer(Producer):
                 connection.tell(ended)
                 return
             answer = await connection.ask(ended, self.settings.send_msg_timeout_ms)
-        except (NetworkError, ProtocolError) as lost:
+        except StaticfireError as lost:
             self._not_ended(sent.queue.topic, str(lost))
         else:
             if answer.code != SUCCESS:

@@ -44,15 +44,18 @@ class DaemonThreads:
         return self._is_closed and not self._threads
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call a function in a thread and return its result. If the caller is cancelled, the function continues."""
+        """Call a function in a thread and return its result. If the caller is cancelled, the function continues.
+
+        Raises: RuntimeError (closed, or the system doesn't let this process start any thread), and what it raises.
+        """
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("these workers are closed and can't run anything any more")
+            self._start_needed(self._unfinished + 1)
             self._unfinished += 1
             self._calls.put(_Call(future, loop, function, arguments))
-            self._start_needed()
         result: T = await future
         return result
 
@@ -62,7 +65,7 @@ class DaemonThreads:
             self._threads_max = threads_max
             if self._is_closed:
                 return
-            self._start_needed()
+            self._start_needed(self._unfinished)
             for _ in range(min(self._count - threads_max, self._count - self._unfinished)):
                 self._count -= 1
                 self._calls.put(None)
@@ -76,12 +79,18 @@ class DaemonThreads:
                     self._calls.put(None)
             return [thread for thread in self._threads if thread not in self._busy]
 
-    def _start_needed(self) -> None:
-        while self._count < min(self._unfinished, self._threads_max):
+    def _start_needed(self, functions: int) -> None:
+        """Start threads for this many functions, as far as the system allows. Raises: RuntimeError, if none runs."""
+        while self._count < min(functions, self._threads_max):
             thread = threading.Thread(target=self._work, name=f"{NAME}_{self._count}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                if self._count:
+                    return
+                raise
             self._count += 1
             self._threads[thread] = None
-            thread.start()
 
     def _work(self) -> None:
         own = threading.current_thread()

@@ -23,6 +23,7 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("clock nosuch", 2, "staticfire clock: unknown command nosuch; the commands are now, freeze, run, skip, scale"),
         ("dlq nosuch", 2, "staticfire dlq: unknown command nosuch; the commands are list, "),
         ("pipeline nosuch", 2, "staticfire pipeline: unknown command nosuch; the commands are "),
+        ("mqadmin brokerStatus -b here", 2, "staticfire: 'here' is not an address; write host:port"),
         ("mqadmin nosuch", 2, "staticfire mqadmin: unknown command nosuch; the commands are updateTopic, "),
         ("clock advance -1h", 2, "No such option '-1'; if this is a number, it must not be negative"),
         ("clock scale -5", 2, "No such option '-5'; if this is a number, it must not be negative"),

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings
+from staticfire.client import ClientSettings, ClusterClient, Message, Producer, ProducerSettings, PullConsumer
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, NetworkError, UsageError
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.client.peers import BOTH_PROTOCOLS, NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster
 
 
@@ -157,6 +158,32 @@ async def test_no_nameserver_is_told_with_what_was_tried(world: SimulatedWorld) 
     async with Producer("shop", NAMESRV, machine=machine) as producer:
         with pytest.raises(ConnectFailed, match=r"no nameserver responds .*10\.0\.0\.1:9876.*staticfire up"):
             await producer.send(Message("orders", b"one"))
+
+
+async def test_a_route_with_a_damaged_address_is_fetched_again(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world, brokers=1)
+    [route] = cluster.nameserver.routes.values()
+    [broker] = route.broker_datas
+    broker.broker_addrs[0] = "10.0.1.1>10911"
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        with pytest.raises(ConnectFailed, match=r"10\.0\.1\.1>10911' is not an address"):
+            await producer.send(Message("orders", b"one"))
+        broker.broker_addrs[0] = cluster.brokers[0].address
+        await world.run_for(seconds=2)
+        await producer.send(Message("orders", b"two"))
+    assert cluster.brokers[0].journal.bodies == [b"two"]
+
+
+async def test_a_call_that_waits_for_a_connection_ends_when_its_client_is_closed(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world, brokers=1)
+    world.set_link("client", "broker-a", LinkQuality(delay_ms=60_000))
+    async with PullConsumer("report", NAMESRV, machine=cluster.machine) as consumer:
+        [queue, *_] = await consumer.queues("orders")
+        asking = asyncio.ensure_future(consumer.max_offset(queue))
+        await world.run_for(ms=100)
+        assert not asking.done()
+    with pytest.raises(ConnectFailed, match=r"10\.0\.1\.1:10911: this client is closed"):
+        await asking
 
 
 def test_a_nameserver_address_is_needed() -> None:

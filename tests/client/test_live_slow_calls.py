@@ -42,6 +42,7 @@ class Live:
     release: threading.Event = field(default_factory=threading.Event)
     heard: list[int] = field(default_factory=list)
     failing: int = -1
+    cancelled: int = -1
 
     def consumer(self, is_ordered: bool = False, **choices: int) -> PushConsumer:
         settings = PushSettings(consume_from_where=ConsumeFromWhere.FIRST_OFFSET, **choices)  # type: ignore[arg-type]
@@ -57,6 +58,8 @@ class Live:
             self.heard.append(number)
             if number == SLOW and message.reconsume_times == 0:
                 self.release.wait()
+            if number == self.cancelled and message.reconsume_times == 0:
+                raise asyncio.CancelledError
             if number == self.failing and message.reconsume_times == 0:
                 return ConsumeStatus.RECONSUME_LATER
             return OrderedStatus.SUCCESS if is_ordered else ConsumeStatus.CONSUME_SUCCESS
@@ -114,6 +117,16 @@ async def test_the_calls_before_it_count_while_it_runs(live: Live) -> None:
         await until(lambda: live.committed == SLOW)
         assert live.heard == list(range(SLOW + 1))
         live.release.set()
+
+
+@pytest.mark.row("C4")
+async def test_a_call_before_it_that_raises_cancelled_error_is_retried(live: Live, logged: list[LogLine]) -> None:
+    live.cancelled = 3
+    async with live.consumer(consume_threads=1, **COMMITS_OFTEN) as member:
+        await until(lambda: cached(member) == SENT - SLOW)
+        await until(lambda: live.committed == SLOW)
+        live.release.set()
+    assert [line.fields["error"] for line in logged if line.event == "listener_raised"] == ["CancelledError()"]
 
 
 @pytest.mark.row("G2")

@@ -199,6 +199,43 @@ async def test_idle_threads_above_a_smaller_number_end() -> None:
     threads.close()
 
 
+class FewThreads:
+    """An operating system that lets a process start only so many more threads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, threads_left: int) -> None:
+        self._start = threading.Thread.start
+        self.left = threads_left
+        monkeypatch.setattr(threading.Thread, "start", lambda thread: self.start(thread))
+
+    def start(self, thread: threading.Thread) -> None:
+        if not self.left:
+            raise RuntimeError("can't start new thread")
+        self.left -= 1
+        self._start(thread)
+
+
+async def test_the_threads_that_could_be_started_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = LiveWorkers()
+    threads = workers.foreign_threads(20)
+    system = FewThreads(monkeypatch, threads_left=1)
+    quotients = await asyncio.gather(*(threads.run(divmod, number, 1) for number in range(3)))
+    assert quotients == [(0, 0), (1, 0), (2, 0)]
+    threads.resize(30)
+    system.left = 1  # The one that closes the workers.
+    await asyncio.wait_for(workers.close(), 20)
+
+
+async def test_without_any_thread_a_call_fails_and_the_workers_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = LiveWorkers()
+    threads = workers.foreign_threads(1)
+    system = FewThreads(monkeypatch, threads_left=0)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        await threads.run(divmod, 17, 5)
+    system.left = 2
+    assert await threads.run(divmod, 17, 5) == (3, 2)
+    await asyncio.wait_for(workers.close(), 20)
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, ValueError, StopIteration])
 async def test_whatever_a_foreign_function_raises_its_caller_gets(kind: type[BaseException]) -> None:
     workers = LiveWorkers(threads_max=1)

@@ -133,6 +133,18 @@ async def test_subscribing_and_assigning_exclude_each_other(world: SimulatedWorl
         await consumer.assign([QUEUE])
 
 
+async def test_an_assignment_with_an_invalid_expression_changes_nothing(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.admin.create_topic("refunds", queues=1)
+    both = [QUEUE, MessageQueue("refunds", "broker-a", 0)]
+    await shop.send(b"one", queue=0)
+    async with lite_pull(shop, "one", consume_from_where=FIRST) as consumer:
+        with pytest.raises(ClientError, match="contains no tag"):
+            await consumer.assign(both, {"refunds": "||"})
+        assert consumer.assignment == []
+        await consumer.assign(both, {"refunds": "paid"})
+        assert await poll_all(consumer, 1) == [b"one"]
+
+
 async def test_queues_of_an_unsubscribed_topic_are_given_back(world: SimulatedWorld, shop: Shop) -> None:
     consumer = lite_pull(shop, "one")
     consumer.subscribe(TOPIC)

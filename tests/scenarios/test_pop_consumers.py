@@ -160,6 +160,20 @@ async def test_a_member_that_leaves_puts_back_what_it_hasnt_begun(world: Simulat
     assert len(shop.bodies) == 4
 
 
+async def test_a_member_that_leaves_puts_back_messages_of_queues_that_it_had_dropped(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await popped_by_brokers(shop)
+    one = await pop(shop, "one", forever, await_termination_ms=0)
+    await shop.send(b"1", b"2", queue=0)
+    await shop.until_heard(2)
+    one.unsubscribe(TOPIC)
+    await world.until(lambda: own(one) == [], within_ms=5_000)
+    await world.stop("one")
+    await pop(shop, "two")
+    await world.until(lambda: len(shop.bodies_of("two")) == 2, within_ms=1_000)
+
+
 async def test_a_listener_that_takes_longer_than_the_invisible_time(world: SimulatedWorld, shop: Shop) -> None:
     async def slow_once(heard: Heard) -> ConsumeStatus:
         if heard.message.reconsume_times == 0:

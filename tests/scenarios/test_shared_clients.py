@@ -28,6 +28,9 @@ from staticfire.client import (
 from staticfire.client.consume.membership.admin_requests import AdminRequests
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
+from tests.scenarios.logged import LogLine, logged
+
+__all__ = ["logged"]
 
 Consumer = PushConsumer | SimpleConsumer | LitePullConsumer
 
@@ -215,3 +218,17 @@ async def test_a_producer_whose_end_is_cancelled_leaves_its_group(
     await late
     async with Producer("till", client=client) as again:
         await again.send(Message(TOPIC, b"after"))
+
+
+async def test_a_client_whose_loop_crashes_logs_it(
+    world: SimulatedWorld, client: ClusterClient, logged: list[LogLine]
+) -> None:
+    async def look_around() -> None:
+        raise ValueError("out of luck")
+
+    client.spawn(look_around(), "look around")
+    await world.run_for(ms=1)
+    [line] = [line for line in logged if line.event == "loop_crashed"]
+    assert line.level == "error"
+    assert (line.fields["owner"], line.fields["loop"]) == ("ClusterClient", "look around")
+    assert line.fields["error"] == "ValueError('out of luck')"

@@ -226,7 +226,7 @@ class ConcurrentConsumption:
         for call in calls:
             call.queue.tally.called(call.took_ms)
             if call.error is not None:
-                if ends_consumer(call.error):
+                if isinstance(call.error, KeyboardInterrupt):
                     end = call.error
                     continue
                 self._faults.raised(call.error)

@@ -250,7 +250,7 @@ class OrderedConsumption:
         status: OrderedStatus = call.status
         if type(status) is not OrderedStatus:
             if call.error is not None:
-                if ends_consumer(call.error):
+                if isinstance(call.error, KeyboardInterrupt):
                     raise call.error
                 self._faults.raised(call.error)
             elif status is not None:

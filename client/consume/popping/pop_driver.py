@@ -33,7 +33,7 @@ from staticfire.client.pop.acknowledging import Acknowledging
 from staticfire.client.pop.popped import PopAsked, give_plain_topic, read_pop
 from staticfire.client.pop.receiving import PopTarget, pop_request
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
+from staticfire.protocol.errors import ClientError, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
@@ -108,7 +108,7 @@ class PopDriver:
         client = self._client
         try:
             connection = await client.pool.connection(await client.address_to_write(queue.queue))
-        except (NetworkError, BrokerAnswer, ProtocolError) as error:
+        except StaticfireError as error:
             self.carry_out(queue, queue.pop_failed(error, self.uptime_ms()))
         else:
             self._send(queue, pop, connection)

@@ -66,6 +66,11 @@ class PopQueue:
         self._is_full = False
         self._paused_until_ms: float | None = None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds no message, and no pop of it is under way."""
+        return not self.cache and not self._is_asked
+
     # -- popping -------------------------------------------------------------------------------------------------
 
     def assigned(self, uptime_ms: UptimeMs) -> Instructions:

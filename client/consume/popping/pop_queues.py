@@ -24,6 +24,8 @@ class PopQueues:
         self._state = state
         self._uptime_ms = client.machine.clock.uptime_ms
         self._table: dict[MessageQueue, PopQueue] = {}
+        self._dropped: list[PopQueue] = []
+        """Queues that aren't popped any more, as long as messages of them are here or may still arrive."""
 
     @property
     def queues(self) -> list[MessageQueue]:
@@ -55,8 +57,10 @@ class PopQueues:
         for queue in queues:
             held = self._table.pop(queue, None)
             if held is not None:
+                self._dropped.append(held)
                 self.driver.forget(held)
                 self.driver.carry_out(held, held.revoked())
+        self._dropped = [held for held in self._dropped if not held.is_idle]
 
     def resume(self) -> None:
         """Pop every queue at once, whatever it waits for."""
@@ -65,7 +69,7 @@ class PopQueues:
 
     async def leave(self) -> None:
         """Make unfinished messages visible to others at once; return when brokers have responded. No listener runs."""
-        for held in self._table.values():
+        for held in [*self._table.values(), *self._dropped]:
             self.driver.carry_out(held, held.left())
         await self.drop(self.queues)
         await self.driver.idle()

@@ -36,7 +36,7 @@ from staticfire.client.consume.queues.queue_timers import QueueTimers
 from staticfire.client.consume.results.hooks import PullCall
 from staticfire.client.offsets.offset_store import OffsetStore
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
+from staticfire.protocol.errors import ClientError, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.requests.routes import MASTER_ID
@@ -195,7 +195,7 @@ class QueueDriver:
         client = self._client
         try:
             await client.pool.connection(await client.address_to_read(queue.queue, pull.broker_id))
-        except (NetworkError, BrokerAnswer, ProtocolError) as error:
+        except StaticfireError as error:
             self._failed(queue, error)
         else:
             self.carry_out(queue, queue.connected(self._clock.uptime_ms()))
@@ -307,5 +307,5 @@ class QueueDriver:
             sub_version=sub_version,
             bname=queue.queue.broker_name,
         )
-        with suppress(NetworkError, BrokerAnswer):
+        with suppress(StaticfireError):
             await self._client.ask_broker(queue.queue, request, self._state.settings.offset_timeout_ms)

@@ -15,6 +15,7 @@ from staticfire.cli.listing import with_admin
 from staticfire.cli.options import NAMESRV, all_flags, not_empty, protocol_flag, tls_flags
 from staticfire.cli.signing import names_key, sign_with
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime.addresses import format_address, parse_address
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
@@ -205,12 +206,12 @@ def target_flags(function: Any) -> Any:
 async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> list[str]:
     """Return the brokers to query.
 
-    Raises: UsageError (neither or both flags are given), ClientError (no such cluster).
+    Raises: UsageError (neither or both flags are given, or not an address), ClientError (no such cluster).
     """
     if broker is not None and cluster is not None:
         raise UsageError("mqadmin: use either -c CLUSTER or -b HOST:PORT, not both")
     if broker is not None:
-        return [broker]
+        return [format_address(*parse_address(broker))]
     if cluster is None:
         raise UsageError("mqadmin: give -c CLUSTER or -b HOST:PORT")
     return list((await admin.masters(cluster)).values())
