@@ -262,9 +262,12 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
     async def restart(self, name: str) -> None:
         """Restart a process with the same port and folder: stop it if it runs, start it, return when it is ready.
 
+        For a nameserver: when the brokers that run are registered there, too.
         Raises: ClientError, UsageError, ChildFailed.
         """
-        self._processes(name).restart(name)
+        processes = self._processes(name)
+        processes.restart(name)
+        await self._brokers_back(processes, [name])
 
     async def freeze(self, name: str) -> None:
         """Suspend a process (SIGSTOP): its connections stay open, but it sends no responses. Raises: ClientError."""
@@ -280,7 +283,14 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         Raises: UsageError, ChildFailed.
         """
         if isinstance(self.cluster, ProcessCluster):
-            self.cluster.run_all()
+            await self._brokers_back(self.cluster, self.cluster.run_all())
+
+    async def _brokers_back(self, processes: ProcessCluster, restarted: Sequence[str]) -> None:
+        """If a nameserver was restarted, wait until clients find the brokers there."""
+        from staticfire.launch.brokers_back import brokers_back
+
+        async with self.kept_pool() as pool:
+            await brokers_back(pool, processes, restarted)
 
     def _processes(self, name: str) -> ProcessCluster:
         """Return the cluster's processes; `name` must be one of them. Raises: ClientError."""
