@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime.live import live_machine
 from staticfire.testing.rocketmq import RocketMQ
 from staticfire.testing.running_rocketmq import RunningRocketMQ
 
@@ -36,7 +37,8 @@ class StandTarget:
             self._cluster.reset()
         self._is_fresh = False
         thread, running = self._cluster._thread_and_object()
-        core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", self._cluster.deaths)
+        began_ms = live_machine().clock.wall_ms()
+        core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", self._cluster.deaths, began_ms)
         return RocketMQ(thread, core, self._cluster)
 
     def stop(self) -> None:

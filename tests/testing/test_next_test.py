@@ -74,6 +74,31 @@ def test_second(rocketmq):
     result.assert_outcomes(passed=2)
 
 
+def test_journal_of_a_test_begins_with_it(pytester: pytest.Pytester) -> None:
+    """The cluster's own journal has everything since its start."""
+    result = run(
+        pytester,
+        """
+def consumed(rocketmq):
+    orders = rocketmq.create_topic("orders", queues=1)
+    rocketmq.send(orders, "1")
+    with consumer(rocketmq, "billing", done):
+        rocketmq.wait_consumed(orders, group="billing")
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_consumes(rocketmq, time):
+    assert rocketmq.journal("delivered") == rocketmq.requests("SEND_MESSAGE_V2") == []
+    consumed(rocketmq)
+    assert len(rocketmq.journal("delivered", group="billing")) == 1
+    assert len(rocketmq.cluster.journal("delivered", group="billing")) == time
+
+async def test_awaits(rocketmq):
+    assert await rocketmq.aio.journal("delivered") == []
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
 @pytest.mark.slow
 def test_run_under_faults_that_fails_leaves_no_client_and_no_connection(pytester: pytest.Pytester) -> None:
     result = run(
