@@ -79,7 +79,7 @@ class ClusterFaults:
             raise UsageError(f"there is no fault rule {number}")
 
     async def clear(self) -> int:
-        """Remove all rules; return how many there were.
+        """Remove all rules but those that stay; return how many were removed.
 
         Raises: NetworkError, FaultNotUndone (a process couldn't be restarted; all other rules are removed).
         """
@@ -95,4 +95,5 @@ class ClusterFaults:
             await brokers_back(self._pool, processes.cluster, names)
         there = await self._rules.views()
         await self._rules.remove(0)
-        return undone + len(there)
+        left = {view.number for view in await self._rules.views()}
+        return undone + sum(view.number not in left for view in there)
