@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @json_flag
 def reset(namesrv: str, as_json: bool) -> None:
     """Delete all messages, topics, groups and offsets of the cluster."""
+
     async def ask(admin: "Admin") -> tuple[dict[str, Any], int]:
         from staticfire.control.reset import reset as reset_brokers
         from staticfire.control.whole_cluster import KnownBrokers, undisturbed_masters

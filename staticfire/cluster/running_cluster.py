@@ -130,7 +130,7 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         return self._brokers_here("on_sent_back").on_sent_back(hook)
 
     async def reset(self) -> dict[str, Any]:
-        """Delete all messages, topics, groups and offsets; return which. Fault rules are removed, and slaves copy again.
+        """Delete all messages, topics, groups and offsets; return which. Fault rules end, and slaves copy again.
 
         Raises: ClientError (a broker has no master), BrokerAnswer, NetworkError.
         """

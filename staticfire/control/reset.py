@@ -19,7 +19,10 @@ from staticfire.runtime.pool import ConnectionPool
 
 
 async def reset(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict[str, Any]:
-    """Reset all brokers; return what they deleted. Raises: ClientError (one has no master), NetworkError, BrokerAnswer."""
+    """Reset all brokers; return what they deleted.
+
+    Raises: ClientError (a broker has no master), NetworkError, BrokerAnswer.
+    """
     nameservers = each_address(namesrv)
     brokers = await undisturbed_masters(pool, namesrv, known)
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers.values()))

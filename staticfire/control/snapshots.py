@@ -44,9 +44,7 @@ async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEF
     return _told(name, [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)])
 
 
-async def restore(
-    pool: ConnectionPool, namesrv: str, known: KnownBrokers, name: str = DEFAULT_NAME
-) -> dict[str, Any]:
+async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name: str = DEFAULT_NAME) -> dict[str, Any]:
     """Restore all brokers; return their state.
 
     Raises: ClientError (a broker has no master, or not the snapshot), NetworkError, BrokerAnswer.

@@ -171,7 +171,7 @@ class RunningRocketMQ:
     async def requests(
         self, code: str | int | None = None, client: str | None = None, group: str | None = None
     ) -> "JournalRecords":
-        """Return the requests of clients during this test, such as every "PULL_MESSAGE" of one. Raises: as `journal`."""
+        """Return the requests of clients during this test, like each "PULL_MESSAGE" of one. Raises: as `journal`."""
         admin = await self._admin()
         return await self._own("rocketmq.requests", admin.requests(code, client, group))
 

@@ -97,7 +97,7 @@ def test_a_reset_or_snapshot_of_a_cluster_without_a_master_is_refused() -> None:
         cluster.kill("broker-b")
         cluster.create_topic("orders", 1)
         for change in (cluster.reset, cluster.snapshot, cluster.restore):
-            with pytest.raises(ClientError, match="broker-b has no master now: .*`staticfire failover broker-b`"):
+            with pytest.raises(ClientError, match=r"broker-b has no master now: .*`staticfire failover broker-b`"):
                 change()
         assert main(["reset", "-n", cluster.namesrv]) == 1
         cluster.kill("broker-b-1")
