@@ -118,7 +118,7 @@ async def test_two_drivers_at_once_are_told_apart(world: SimulatedWorld, stand: 
 
 
 async def test_an_advance_whose_caller_has_left_ends(world: SimulatedWorld, stand: Stand, clock: ClusterClock) -> None:
-    """Whoever interrupts an advance doesn't want that time any more. It must not come later, when all is done."""
+    """A caller who interrupts an advance doesn't want that time any more. It must not come later, when all is done."""
     consumer = await half_consumed(stand)
     async with ClusterClient(NAMESERVER, machine=world.machine("program", "10.0.0.9")) as client:
         advancing = world.loop.create_task(ClusterClock(client).advance(by_ms=HOUR_MS))

@@ -122,23 +122,6 @@ async def test_a_frozen_master_learns_that_it_was_replaced(pair: ReplicaSet, wor
     pair.assert_equal(SLAVE, MASTER)
 
 
-async def test_a_new_master_that_has_lost_all_messages_on_request_begins_again(
-    pair: ReplicaSet, world: SimulatedWorld
-) -> None:
-    """Its empty log isn't that of a new disk, so it doesn't wait for the slave that has the lost messages."""
-    assert (await pair.failover(losing=10)).lost == 10
-    world.kill(SLAVE)
-    world.kill(MASTER)
-    await world.run_for(10)
-    await pair.start(MASTER)
-    await pair.start(SLAVE)
-    assert (await pair.send(b"new", SLAVE)).code == 0
-    await pair.until_caught_up(MASTER, SLAVE)
-    assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}
-    assert await pair.bodies(MASTER) == [b"new"]
-    pair.assert_equal(SLAVE, MASTER)
-
-
 @pytest.mark.parametrize("name", [MASTER, SLAVE])
 async def test_roles_survive_a_restart(pair: ReplicaSet, name: str) -> None:
     await pair.failover()

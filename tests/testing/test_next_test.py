@@ -74,6 +74,27 @@ def test_second(rocketmq):
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
+def test_brokers_are_found_after_a_test_that_has_killed_the_nameserver(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from threading import Event
+
+pytestmark = pytest.mark.rocketmq(replicas=1, isolation="process")
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_kills(rocketmq, time):
+    orders = rocketmq.create_topic("orders")
+    rocketmq.send(orders, "1")
+    assert len(rocketmq.messages(orders)) == 1
+    rocketmq.cluster.nameserver.kill()
+    Event().wait(1)  # Now brokers try again only every second.
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
 def test_journal_of_a_test_begins_with_it(pytester: pytest.Pytester) -> None:
     """The cluster's own journal has everything since its start."""
     result = run(
