@@ -7,7 +7,7 @@ it is back: it finds the newer epoch (broker/replication/successor.py).
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -23,7 +23,7 @@ from staticfire.failover.decisions import (
     why_not_yet,
 )
 from staticfire.failover.replica import Replica
-from staticfire.failover.routes import ReadSets, sets_at
+from staticfire.failover.routes import ReadSets, Sets, sets_at
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import (
     AnswerTimeout,
@@ -103,10 +103,23 @@ class ReplicaAdmin:
         found = await self._replica(broker, MASTER_ID, address, timeout_ms)
         return found._replace(is_registered=False)
 
-    async def masters(self) -> dict[str, str]:
-        """Return the addresses of the current masters by name. Raises: ClientError, NetworkError."""
+    async def masters(self, names: Iterable[str] = ()) -> dict[str, str]:
+        """Return the addresses of the current masters by name. Raises: as `sets`."""
+        return {name: members[MASTER_ID] for name, members in (await self.sets(names)).items()}
+
+    async def sets(self, names: Iterable[str] = ()) -> Sets:
+        """Return the addresses of all brokers by name and id. `names`: brokers that there must be.
+
+        Raises: ClientError (there is none, or one has no master), NetworkError.
+        """
         sets = await self._sets()
-        return {name: members[MASTER_ID] for name, members in sorted(sets.items()) if MASTER_ID in members}
+        for name in sorted({*sets, *names}):
+            if MASTER_ID not in sets.get(name, {}):
+                advice = f"let a slave take over with `staticfire failover {name}`, or start its master again"
+                raise ClientError(f"{name} has no master now: {advice}")
+        if not sets:
+            raise ClientError("no broker is registered at the nameserver")
+        return {name: sets[name] for name in sorted(sets)}
 
     async def _replica(self, broker_name: str, broker_id: int, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         try:

@@ -7,6 +7,7 @@ from staticfire.broker.replication.epochs import common_end, rank
 from staticfire.broker.replication.lineage import Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
+from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
 from staticfire.protocol.requests.replication import SLAVE, Epoch, GetReplication, ReplicationAnswer, ReplicationState
 from staticfire.protocol.requests.routes import MASTER_ID
@@ -128,7 +129,9 @@ def _what_it_has(
     if lineage.set_id and is_of_this_epoch and waits_for_copies(settings):
         lost = "the end" if common == end_position else "a part"
         return f"this master lost {lost} of its log, which {address} has"
-    if not end_position and lineage.set_id in ("", its.set_id):
+    # A failover may have removed all messages on request: then this log has never had what the slave has.
+    has_had = not lineage.set_id or common_end(lineage.epochs, INT64_MAX, its.epochs, its.end_position) > 0
+    if not end_position and lineage.set_id in ("", its.set_id) and has_had:
         return f"this master has lost all its messages, and {address} has them"
     return ""
 

@@ -3,10 +3,15 @@
 Behaviour
 - ADVANCE is answered when the cluster is at rest at the target time. NOT_AT_REST names the group, queue and client that
   prevent this, and time stops at the last completed step.
+- An advance whose caller has left (Ctrl-C, a timeout) ends: time stops where it is, and has its earlier mode again.
 - Only one caller at a time moves the clock. A target in the past is refused, with both times in the error.
 - Brokers follow only the first nameserver of their list. Any other nameserver refuses, instead of moving its time
   alone.
 """
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from staticfire.nameserver.clock_owner import SETTLE_MS_MAX, Advanced
 from staticfire.nameserver.state import NameserverState
@@ -31,6 +36,7 @@ from staticfire.protocol.requests.clock import (
     Clock,
     ClockAnswer,
 )
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import AsyncHandler, Call
 
 # Ten years. A longer advance most likely has the wrong unit.
@@ -66,7 +72,8 @@ class ClockHandlers:
         if action == WATCH:
             owner.watched_by(call.connection)
         elif action == ADVANCE:
-            done = await self._advance(request)
+            with _ended_with(call.connection):
+                done = await self._advance(request)
         elif action == SCALE:
             await owner.run_at(SCALED, self._rate(request))
         elif action in _MODES:
@@ -99,6 +106,23 @@ class ClockHandlers:
         if request.rate is None or not 0 < request.rate <= RATE_MAX:
             raise _illegal(f"the rate {request.rate} must be above 0 and at most {RATE_MAX:g}")
         return request.rate
+
+
+@contextmanager
+def _ended_with(connection: Connection) -> Iterator[None]:
+    """Cancel the current task when a connection is lost."""
+    task, lost = asyncio.current_task(), connection.closed
+    assert task is not None
+    assert lost is not None
+
+    def cancel(_: object) -> None:
+        task.cancel()
+
+    lost.add_done_callback(cancel)
+    try:
+        yield
+    finally:
+        lost.remove_done_callback(cancel)
 
 
 def _illegal(words: str) -> BrokerAnswer:

@@ -14,6 +14,7 @@ from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, from_events, joined
 from staticfire.chaos.planned_fault import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault
 from staticfire.chaos.usage import SENDS
+from staticfire.launch.process_faults import FaultNotUndone
 from staticfire.protocol.durations import parse_duration
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests import journal as kinds
@@ -87,17 +88,22 @@ class FaultInjection:
             await pause_between_looks(LOOK_MS)
 
     async def finish(self) -> None:
-        """End all faults, and count the hits."""
+        """End all faults, and count the hits. Raises: FaultNotUndone (a killed process can't be restarted)."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._count()
+        left: FaultNotUndone | None = None
         try:
             await self._cluster.faults.clear()
+        except FaultNotUndone as error:
+            left = error
         except StaticfireError:
             pass  # A server that doesn't answer applies no rule either.
         for injected in self.injected:
             await self._remove(injected)
+        if left is not None:
+            raise left
 
     # -- one fault -----------------------------------------------------------------------------------------------
 

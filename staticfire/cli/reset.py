@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 @json_flag
 def reset(namesrv: str, as_json: bool) -> None:
     """Delete all messages, topics, groups and offsets of the cluster."""
-    forgotten, brokers = with_admin(namesrv, "staticfire", _reset)
+
+    async def ask(admin: "Admin") -> tuple[dict[str, Any], int]:
+        from staticfire.control.reset import reset as reset_brokers
+        from staticfire.control.whole_cluster import KnownBrokers, undisturbed_masters
+
+        masters = await undisturbed_masters(admin.client.pool, namesrv, KnownBrokers())
+        known = KnownBrokers(masters, may_change=False)
+        return await reset_brokers(admin.client.pool, namesrv, known), len(masters)
+
+    forgotten, brokers = with_admin(namesrv, "staticfire", ask)
     if as_json:
-        print_json({"topics": forgotten["topics"], "groups": forgotten["groups"], "brokers": brokers})
+        print_json({**forgotten, "brokers": brokers})
         return
     topics, groups = (count_of(len(forgotten["topics"]), "topic"), count_of(len(forgotten["groups"]), "group"))
     click.echo(f"deleted {topics} and {groups} on {count_of(brokers, 'broker')}")
-
-
-async def _reset(admin: "Admin") -> tuple[dict[str, Any], int]:
-    from staticfire.control.reset import reset as reset_brokers
-
-    addresses = (await admin.masters()).values()
-    return await reset_brokers(admin.client.pool, admin.client.nameservers.chosen, addresses), len(addresses)

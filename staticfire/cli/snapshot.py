@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from staticfire.client import Admin
     from staticfire.runtime.pool import ConnectionPool
 
-    Act = Callable[[ConnectionPool, str, dict[str, str]], Awaitable[Any]]
+    Act = Callable[[ConnectionPool, dict[str, str]], Awaitable[Any]]
 
 NAME = click.argument("name", default="default")
 
@@ -37,7 +37,7 @@ def save(name: str, namesrv: str, as_json: bool) -> None:
     """Save the cluster under NAME ("default"). This replaces an older snapshot with the same name."""
     from staticfire.control import snapshots
 
-    told = _with_brokers(namesrv, lambda pool, _, brokers: snapshots.save(pool, brokers, name))
+    told = _with_brokers(namesrv, lambda pool, brokers: snapshots.save(pool, brokers, name))
     if as_json:
         print_json(_as_json(told))
     else:
@@ -52,7 +52,12 @@ def restore(name: str, namesrv: str, as_json: bool) -> None:
     """Restore the saved state. Newer messages are removed, and connected consumers continue at their saved offsets."""
     from staticfire.control import snapshots
 
-    told = _with_brokers(namesrv, lambda pool, server, brokers: snapshots.restore(pool, server, brokers, name))
+    async def ask(admin: "Admin") -> Any:
+        from staticfire.control.whole_cluster import KnownBrokers
+
+        return await snapshots.restore(admin.client.pool, namesrv, KnownBrokers(), name)
+
+    told = with_admin(namesrv, "staticfire", ask)
     if as_json:
         print_json(_as_json(told))
         return
@@ -67,7 +72,7 @@ def list_(namesrv: str, as_json: bool) -> None:
     """List the snapshots that every broker has."""
     from staticfire.control import snapshots
 
-    found = _with_brokers(namesrv, lambda pool, _, brokers: snapshots.saved(pool, brokers))
+    found = _with_brokers(namesrv, lambda pool, brokers: snapshots.saved(pool, brokers))
     for told in found:
         if as_json:
             print_json(_as_json(told))
@@ -85,7 +90,7 @@ def remove(name: str, namesrv: str, as_json: bool) -> None:
     """Remove a snapshot."""
     from staticfire.control import snapshots
 
-    _with_brokers(namesrv, lambda pool, _, brokers: snapshots.remove(pool, brokers, name))
+    _with_brokers(namesrv, lambda pool, brokers: snapshots.remove(pool, brokers, name))
     if as_json:
         print_json({"removed": 1})
     else:
@@ -110,6 +115,6 @@ def _as_json(told: dict[str, Any]) -> dict[str, Any]:
 
 def _with_brokers(namesrv: str, act: "Act") -> Any:
     async def ask(admin: "Admin") -> Any:
-        return await act(admin.client.pool, admin.client.nameservers.chosen, await admin.masters())
+        return await act(admin.client.pool, await admin.masters())
 
     return with_admin(namesrv, "staticfire", ask)

@@ -46,7 +46,7 @@ class RunningFaults:
             await self._faults(pool).remove(number)
 
     async def clear(self) -> int:
-        """Remove all rules; return how many there were. Raises: as `ClusterFaults.clear`."""
+        """Remove all rules but those that stay; return how many were removed. Raises: as `ClusterFaults.clear`."""
         async with self._cluster.kept_pool() as pool:
             return await self._faults(pool).clear()
 

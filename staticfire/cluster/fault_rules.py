@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from staticfire.client.admin.faults import FaultAdmin, FaultView, FaultViews, numbered
 from staticfire.faults.actions import ACTIONS
 from staticfire.faults.parsing import parse_fault
+from staticfire.launch.brokers_back import brokers_back
 from staticfire.protocol.errors import NetworkError, StaticfireError, UsageError
 from staticfire.runtime.pool import ConnectionPool
 
@@ -27,6 +28,7 @@ class ClusterFaults:
         brokers: Mapping[str, str] | None = None,
     ) -> None:
         """`processes`: None if the cluster has none. `brokers`: addresses by name, if the caller has them already."""
+        self._pool = pool
         self._rules = FaultAdmin(pool, namesrv, brokers)
         self._processes = processes
 
@@ -68,22 +70,30 @@ class ClusterFaults:
 
         Raises: UsageError (there is no such rule), NetworkError, FaultNotUndone (a process couldn't be restarted).
         """
-        if self._processes is not None and self._processes.remove(number):
-            return
+        if (processes := self._processes) is not None:
+            names = processes.names(number)
+            if processes.remove(number):
+                await brokers_back(self._pool, processes.cluster, names)
+                return
         if number < 1 or not any((await self._rules.remove(number)).values()):
             raise UsageError(f"there is no fault rule {number}")
 
     async def clear(self) -> int:
-        """Remove all rules; return how many there were.
+        """Remove all rules but those that stay; return how many were removed.
 
         Raises: NetworkError, FaultNotUndone (a process couldn't be restarted; all other rules are removed).
         """
-        try:
-            undone = 0 if self._processes is None else self._processes.clear()
-        except StaticfireError:
-            with suppress(NetworkError):  # No server responds. The reason may be the process that wasn't restarted.
-                await self._rules.remove(0)
-            raise
+        undone, processes = 0, self._processes
+        if processes is not None:
+            names = processes.names()
+            try:
+                undone = processes.clear()
+            except StaticfireError:
+                with suppress(NetworkError):  # No server responds. The reason may be the process that wasn't restarted.
+                    await self._rules.remove(0)
+                raise
+            await brokers_back(self._pool, processes.cluster, names)
         there = await self._rules.views()
         await self._rules.remove(0)
-        return undone + len(there)
+        left = {view.number for view in await self._rules.views()}
+        return undone + sum(view.number not in left for view in there)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
+    from staticfire.control.whole_cluster import KnownBrokers
     from staticfire.failover.replicas import Failover, ReplicaAdmin
     from staticfire.launch.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
@@ -129,11 +130,14 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         return self._brokers_here("on_sent_back").on_sent_back(hook)
 
     async def reset(self) -> dict[str, Any]:
-        """Delete all messages, topics, groups and offsets; return which. Raises: BrokerAnswer, NetworkError."""
+        """Delete all messages, topics, groups and offsets; return which. Fault rules end, and slaves copy again.
+
+        Raises: ClientError (a broker has no master), BrokerAnswer, NetworkError.
+        """
         from staticfire.control.reset import reset
 
         async with self.pool() as pool:
-            return await reset(pool, self.cluster.namesrv, (await self._masters(pool)).values())
+            return await reset(pool, self.cluster.namesrv, self._known_brokers)
 
     async def copy(
         self,
@@ -178,12 +182,12 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         """Restore the saved state: messages, topics, groups, offsets, waiting messages, message time.
 
         Clients stay connected; consumers continue at the offsets of the snapshot. Return what was restored.
-        Raises: UsageError (there is no such snapshot), BrokerAnswer, NetworkError.
+        Raises: ClientError (there is no such snapshot, or a broker has no master), BrokerAnswer, NetworkError.
         """
         from staticfire.control.snapshots import restore
 
         async with self.pool() as pool:
-            return await restore(pool, self.cluster.namesrv, await self._masters(pool), name)
+            return await restore(pool, self.cluster.namesrv, self._known_brokers, name)
 
     async def snapshots(self) -> list[dict[str, Any]]:
         """Return the existing snapshots, sorted by name. Raises: BrokerAnswer, NetworkError."""
@@ -238,12 +242,16 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
             yield ReplicaAdmin.at_nameservers(pool, self.cluster.namesrv)
 
     async def _masters(self, pool: "ConnectionPool") -> dict[str, str]:
-        """Return the addresses of the brokers that accept changes. Raises: NetworkError."""
-        from staticfire.failover.replicas import ReplicaAdmin
+        """Return the addresses of the brokers that accept changes. Raises: ClientError, NetworkError."""
+        from staticfire.control.whole_cluster import masters_of
 
-        cluster = self.cluster
-        has_slaves = bool(cluster.replica_addresses)
-        return await ReplicaAdmin.at_nameservers(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
+        return await masters_of(pool, self.cluster.namesrv, self._known_brokers)
+
+    @property
+    def _known_brokers(self) -> "KnownBrokers":
+        from staticfire.control.whole_cluster import KnownBrokers
+
+        return KnownBrokers(self.cluster.addresses, bool(self.cluster.replica_addresses))
 
     # -- processes -----------------------------------------------------------------------------------------------
 
@@ -254,9 +262,12 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
     async def restart(self, name: str) -> None:
         """Restart a process with the same port and folder: stop it if it runs, start it, return when it is ready.
 
+        For a nameserver: when the brokers that run are registered there, too.
         Raises: ClientError, UsageError, ChildFailed.
         """
-        self._processes(name).restart(name)
+        processes = self._processes(name)
+        processes.restart(name)
+        await self._brokers_back(processes, [name])
 
     async def freeze(self, name: str) -> None:
         """Suspend a process (SIGSTOP): its connections stay open, but it sends no responses. Raises: ClientError."""
@@ -272,7 +283,14 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         Raises: UsageError, ChildFailed.
         """
         if isinstance(self.cluster, ProcessCluster):
-            self.cluster.run_all()
+            await self._brokers_back(self.cluster, self.cluster.run_all())
+
+    async def _brokers_back(self, processes: ProcessCluster, restarted: Sequence[str]) -> None:
+        """If a nameserver was restarted, wait until clients find the brokers there."""
+        from staticfire.launch.brokers_back import brokers_back
+
+        async with self.kept_pool() as pool:
+            await brokers_back(pool, processes, restarted)
 
     def _processes(self, name: str) -> ProcessCluster:
         """Return the cluster's processes; `name` must be one of them. Raises: ClientError."""

@@ -7,7 +7,8 @@
   see it
 - `openapi.py`: the description of all routes, for programs and for people
 - `cluster.py`: the cluster as a whole; `health.py`: whether clients can use it; `reset.py`: empty the cluster;
-  `snapshots.py`: save and restore it; `putting_back.py`: the routes for that
+  `snapshots.py`: save and restore it; `putting_back.py`: the routes for that; `whole_cluster.py`: the brokers that
+  both concern
 - `metrics.py`: for Prometheus; `messages.py`: topics and messages; `group.py`: consumer groups
 - `topic_changes.py`, `group_changes.py`: create, change and delete topics and groups; `sending.py`: send a message
 - `clock.py`: message time; `dlq.py`: dead letters; `journal.py`: recorded events and requests

@@ -13,7 +13,7 @@ async def health(call: ControlCall) -> Reply:
 
 async def forget(call: ControlCall) -> Reply:
     """Make the cluster empty, as after its start."""
-    return Reply(await reset(call.cluster.pool, call.cluster.namesrv, (await call.cluster.masters()).values()))
+    return Reply(await reset(call.cluster.pool, call.cluster.namesrv, call.cluster.known_brokers))
 
 
 ROUTES = (

@@ -10,6 +10,7 @@ from staticfire.client import Admin, ClientSettings, ClusterClient
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
+from staticfire.control.whole_cluster import KnownBrokers, masters_of
 from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.runtime.pool import ConnectionPool
 
@@ -45,9 +46,14 @@ class ControlledCluster:
     def replicas(self) -> ReplicaAdmin:
         return ReplicaAdmin.at_nameservers(self.pool, self.view.namesrv)
 
+    @property
+    def known_brokers(self) -> KnownBrokers:
+        """Its brokers, for what changes all of them."""
+        return KnownBrokers(self.view.addresses, bool(self.view.replica_addresses))
+
     async def masters(self) -> dict[str, str]:
         """Return the addresses of the brokers that accept changes. Raises: ClientError, NetworkError."""
-        return await self.replicas.masters() if self.view.replica_addresses else self.view.addresses
+        return await masters_of(self.pool, self.namesrv, self.known_brokers)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[ClusterClient]:

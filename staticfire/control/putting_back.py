@@ -17,7 +17,7 @@ async def save(call: ControlCall) -> Reply:
 async def restore(call: ControlCall) -> Reply:
     """Restore a snapshot."""
     cluster = call.cluster
-    return Reply(await snapshots.restore(cluster.pool, cluster.namesrv, await cluster.masters(), call.place["name"]))
+    return Reply(await snapshots.restore(cluster.pool, cluster.namesrv, cluster.known_brokers, call.place["name"]))
 
 
 async def remove(call: ControlCall) -> Reply:

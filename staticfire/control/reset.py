@@ -1,30 +1,31 @@
 """Empty a cluster in milliseconds: brokers delete their data, then nameservers delete the routes.
 
-Fault rules are removed first, since a rule may affect any of these requests. Message time runs at its normal rate
-again, from its current value: it never goes back. Killed and suspended processes are left as they are.
+Fault rules are removed first, since a rule may affect any of these requests, and slaves copy again without a lag.
+Message time runs at its normal rate again, from its current value: it never goes back. Killed and suspended processes
+are left as they are.
 """
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
+from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, undisturbed_masters
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.clock import READ, REAL, RUN, Clock, ClockAnswer
-from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
 from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
-TIMEOUT_MS = 10_000
 
+async def reset(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict[str, Any]:
+    """Reset all brokers; return what they deleted.
 
-async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) -> dict[str, Any]:
-    """Reset the brokers at these addresses; return what they deleted. Raises: NetworkError, BrokerAnswer."""
-    brokers, nameservers = list(addresses), each_address(namesrv)
-    await asyncio.gather(*(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (*nameservers, *brokers)))
-    forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers))
+    Raises: ClientError (a broker has no master), NetworkError, BrokerAnswer.
+    """
+    nameservers = each_address(namesrv)
+    brokers = await undisturbed_masters(pool, namesrv, known)
+    forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers.values()))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it is told to delete it.

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from staticfire.control.whole_cluster import KnownBrokers, undisturbed_masters
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ClientError, UsageError, broker_answer
-from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
 from staticfire.protocol.requests.snapshots import (
     GetSnapshots,
@@ -44,22 +44,18 @@ async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEF
     return _told(name, [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)])
 
 
-async def restore(
-    pool: ConnectionPool, namesrv: str, brokers: Mapping[str, str], name: str = DEFAULT_NAME
-) -> dict[str, Any]:
+async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name: str = DEFAULT_NAME) -> dict[str, Any]:
     """Restore all brokers; return their state.
 
-    Raises: ClientError (not every broker has the snapshot), NetworkError, BrokerAnswer.
+    Raises: ClientError (a broker has no master, or not the snapshot), NetworkError, BrokerAnswer.
     """
+    brokers = await undisturbed_masters(pool, namesrv, known)
     nameservers, there = each_address(namesrv), await _by_broker(pool, brokers)
     without = [broker for broker, infos in there.items() if name not in [info.name for info in infos]]
     if without:
         names = sorted({info.name for infos in there.values() for info in infos})
         has = f"there are {', '.join(names)}" if names else "no snapshot is saved"
         raise ClientError(f"there is no snapshot {name} on {', '.join(without)}: {has}; save one first")
-    await asyncio.gather(
-        *(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (*nameservers, *brokers.values()))
-    )
     answers = await _ask_all(pool, brokers.values(), RestoreSnapshot(name), f"snapshot {name}")
     bodies = [answer.body for answer in answers if isinstance(answer, RestoredAnswer)]
     there_now = {topic for body in bodies for topic in body.snapshot.topics}

@@ -49,7 +49,7 @@ class ProcessFaults:
     """The fault rules about the processes of one cluster."""
 
     def __init__(self, cluster: "ProcessCluster") -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._faults: dict[int, ProcessFault] = {}
         self._last_number = 0
         self._clock = live_machine().clock
@@ -65,7 +65,7 @@ class ProcessFaults:
         Raises: UsageError (no such process), ClientError (a process doesn't run).
         """
         self._check(names)
-        cluster = self._cluster
+        cluster = self.cluster
         for name in names:
             (cluster.freeze if rule.action == actions.FREEZE else cluster.kill)(name)
         fault = self._faults[rule.number] = ProcessFault(rule, names)
@@ -90,13 +90,17 @@ class ProcessFaults:
 
     def _check(self, names: Sequence[str]) -> None:
         """Check that these processes run. Raises: UsageError, ClientError."""
-        cluster = self._cluster
+        cluster = self.cluster
         unknown = [name for name in names if name not in cluster.names]
         if unknown:
             raise UsageError(f"there is no {unknown[0]} in this cluster; it has {', '.join(cluster.names)}")
         dead = [name for name in names if name not in cluster.pids]
         if dead:
             raise ClientError(f"{dead[0]} isn't running")
+
+    def names(self, number: int = 0) -> list[str]:
+        """Return the names of the processes of a rule, or of all rules with 0."""
+        return [name for one, fault in self._faults.items() if number in (0, one) for name in fault.names]
 
     def views(self) -> list[FaultView]:
         """Return all rules."""
@@ -146,17 +150,17 @@ class ProcessFaults:
         others = {one.rule.action for one in self._faults.values() if one is not fault and name in one.names}
         if fault.rule.action in others:
             return  # Another rule keeps the process in this state.
-        is_running = name in self._cluster.pids
+        is_running = name in self.cluster.pids
         if fault.rule.action == actions.FREEZE and is_running:
-            self._cluster.thaw(name)
+            self.cluster.thaw(name)
         elif fault.rule.action == actions.KILL and not is_running:
             self._restart(name)
             if actions.FREEZE in others:
-                self._cluster.freeze(name)  # A rule that suspends this process is still there.
+                self.cluster.freeze(name)  # A rule that suspends this process is still there.
 
     def _restart(self, name: str) -> None:
         try:
-            self._cluster.restart(name)
+            self.cluster.restart(name)
         except StopAsked:
             # The process has been started. A signal ends only the wait for it, and the event loop handles it next:
             # `up` ends, and `run` passes it on to its command, which may continue and then needs the process.

@@ -154,10 +154,10 @@ class ProcessCluster:
         self.children.stop([child])
         self._wait_ready(self._spawn_again(name))
 
-    def run_all(self) -> None:
+    def run_all(self) -> list[str]:
         """Remove the fault rules about processes, resume suspended processes, and restart those that have ended.
 
-        Raises: UsageError, ChildFailed.
+        Return the names of those that were restarted. Raises: UsageError, ChildFailed.
         """
         self.process_faults.forget()
         self.children.pump()  # Notice what has ended since the event loop looked.
@@ -166,6 +166,7 @@ class ProcessCluster:
             self.thaw(name)
         ended = [name for name in self.names if name not in self.pids]
         self._wait_ready(*map(self._spawn_again, ended))
+        return ended
 
     def stop(self) -> list[str]:
         """Stop the gRPC endpoint, the brokers, then the nameservers; remove a temporary folder.

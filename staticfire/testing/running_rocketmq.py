@@ -41,12 +41,18 @@ PRODUCER_GROUP = "rocketmq-tests"
 class RunningRocketMQ:
     """A cluster for one test."""
 
-    def __init__(self, namesrv: str, settings: ClientSettings, suffix: str, deaths: Sequence[str]) -> None:
-        """`suffix`: added to topics and groups on a cluster that others use, too. `deaths`: see Cluster."""
+    def __init__(
+        self, namesrv: str, settings: ClientSettings, suffix: str, deaths: Sequence[str], began_ms: int = 0
+    ) -> None:
+        """`suffix`: added to topics and groups on a cluster that others use, too. `deaths`: see Cluster.
+
+        `began_ms`: when the test began, if the brokers have this machine's clock. Older records aren't the test's.
+        """
         self.namesrv = namesrv
         self.suffix = suffix
         self.client_settings = settings
         self._deaths = deaths
+        self._began_ms = began_ms
         self._stack = AsyncExitStack()
         self._client = ClusterClient(namesrv, self.client_settings)
         self.clock = self._client.machine.clock
@@ -158,21 +164,24 @@ class RunningRocketMQ:
         return await (await self._admin()).group(group)
 
     async def journal(self, *kinds: str, client: str | None = None, group: str | None = None) -> "JournalRecords":
-        """Return the recorded events in real-time order. See docs/journal.md. Raises: UsageError, BrokerAnswer."""
+        """Return the events of this test in real-time order. See docs/journal.md. Raises: UsageError, BrokerAnswer."""
         admin = await self._admin()
         return await self._own("rocketmq.journal", admin.journal(*kinds, client=client, group=group))
 
     async def requests(
         self, code: str | int | None = None, client: str | None = None, group: str | None = None
     ) -> "JournalRecords":
-        """Return the requests of clients, such as every "PULL_MESSAGE" of one. Raises: UsageError, BrokerAnswer."""
+        """Return the requests of clients during this test, like each "PULL_MESSAGE" of one. Raises: as `journal`."""
         admin = await self._admin()
         return await self._own("rocketmq.requests", admin.requests(code, client, group))
 
     async def _own(self, what: str, asked: "Awaitable[JournalRecords]") -> "JournalRecords":
-        """Return what only staticfire's own brokers provide. Raises: SkipTest, on a real cluster."""
+        """Return records, which only staticfire's own brokers have. Raises: SkipTest, on a real cluster."""
+        from staticfire.client.admin.journal import JournalRecords
+
         try:
-            return await asked
+            found = await asked
+            return JournalRecords([one for one in found if one.real_ms >= self._began_ms], found.dropped)
         except BrokerAnswer as error:
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise

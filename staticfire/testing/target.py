@@ -2,15 +2,20 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from staticfire.cluster.cluster import Cluster
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import ClientError, StaticfireError, UsageError
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.log import logger
 from staticfire.testing.rocketmq import RocketMQ
 from staticfire.testing.running_rocketmq import RunningRocketMQ
 
 if TYPE_CHECKING:
     from staticfire.testing.real_target import RealTarget
+
+log = logger("testing")
 
 TARGET = "ROCKETMQ_TARGET"
 
@@ -20,6 +25,7 @@ class StandTarget:
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         """`parameters`: those of `Cluster`. Raises: UsageError, ClientError."""
+        self._parameters = parameters
         try:
             self._cluster = Cluster(**parameters)
         except TypeError as error:  # A marker has an unknown parameter.
@@ -32,15 +38,32 @@ class StandTarget:
     def begin_test(self) -> RocketMQ:
         """Return the cluster for one test: empty, with running message time."""
         if not self._is_fresh:
-            self._cluster._run_all()
-            self._cluster.reset()
+            self._empty_or_replace()
         self._is_fresh = False
-        thread, running = self._cluster._thread_and_object()
-        core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", self._cluster.deaths)
-        return RocketMQ(thread, core, self._cluster)
+        cluster = self._cluster
+        thread, running = cluster._thread_and_object()
+        began_ms = live_machine().clock.wall_ms()
+        core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", cluster.deaths, began_ms)
+        return RocketMQ(thread, core, cluster)
 
     def stop(self) -> None:
-        self._cluster.__exit__(None, None, None)
+        with suppress(ClientError):  # It couldn't be started again.
+            self._cluster.__exit__(None, None, None)
+
+    def _empty_or_replace(self) -> None:
+        """Empty the cluster. If one test has broken it, start another: the next ones don't depend on that test."""
+        cluster = self._cluster
+        try:
+            if cluster.isolation == "thread" and cluster.deaths:
+                raise ClientError(cluster.deaths[0])  # Only processes can be restarted.
+            cluster._run_all()
+            cluster.reset()
+            cluster.deaths.clear()
+        except StaticfireError as error:
+            log.warning("cluster_replaced", reason=str(error))
+            self.stop()
+            self._cluster = Cluster(**self._parameters)
+            self.start()
 
 
 def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> "StandTarget | RealTarget":

@@ -267,6 +267,22 @@ def test_a_killed_nameserver_comes_back_under_its_address(processes: Cluster) ->
     assert processes.deaths == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["restart", "rule", "all rules"])
+def test_clients_find_all_brokers_at_a_restarted_nameserver(way: str) -> None:
+    with Cluster(brokers=2, isolation="process") as cluster:
+        rule = cluster.faults.add(broker="nameserver", kill=True)
+        threading.Event().wait(1)  # Now brokers try again only every second.
+        if way == "restart":
+            cluster.nameserver.restart()
+        elif way == "rule":
+            rule.remove()
+        else:
+            cluster.faults.clear()
+        cluster.create_topic("orders")
+        assert [one["name"] for one in cluster.replication()] == ["broker-a", "broker-b"]
+
+
 def test_of_several_nameservers_one_may_be_away() -> None:
     with Cluster(nameservers=2, isolation="process") as cluster:
         first, second = cluster.nameservers

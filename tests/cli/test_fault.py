@@ -281,6 +281,14 @@ async def test_rule_is_awaited_where_the_cluster_is() -> None:
         assert await cluster.faults.clear() == 0
 
 
+def test_rule_that_stays_does_not_count_as_removed(thread: Cluster) -> None:
+    staying = thread.faults.add(code="SEND_MESSAGE", delay="1ms", stays=True)
+    thread.faults.add(code="PULL_MESSAGE", delay="1ms")
+    assert thread.faults.clear() == 1
+    assert [one.number for one in thread.faults.all()] == [staying.number]
+    staying.remove()
+
+
 def test_endpoint_of_another_cluster_at_the_usual_port_is_left_alone(
     thread: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from threading import Event
 import pytest
 
 from staticfire import Cluster
+from staticfire.cli import main
 from staticfire.client import Message, Producer
 from staticfire.protocol.errors import BrokerAnswer, ClientError, StaticfireError, UsageError
 
@@ -55,6 +56,55 @@ def test_a_replicated_cluster_in_a_thread() -> None:
         assert cluster.snapshot("two")["messages"] == 2
         cluster.reset()
         assert cluster.failover("broker-a").epoch == 3
+
+
+@pytest.mark.parametrize("way", ["python", "http", "command"])
+def test_a_reset_removes_the_rules_of_slaves_and_lets_them_copy(way: str) -> None:
+    """A rule that hides all brokers from whoever asks the nameserver is removed first."""
+    with Cluster(replicas=1) as cluster:
+        cluster.create_topic("orders", 1)
+        slave = cluster.broker("broker-a").replica(1)
+        slave.hold()
+        slave.lag(5_000)
+        cluster.faults.add(broker="broker-a-1", code="PULL_MESSAGE", answer="SYSTEM_BUSY")
+        cluster.faults.add(broker="nameserver", code="GET_BROKER_CLUSTER_INFO", drop="request")
+        if way == "python":
+            assert cluster.reset()["topics"] == ["orders"]
+        elif way == "http":
+            assert ask(f"{cluster.control}/reset", "POST") == (200, {"topics": ["orders"], "groups": []})
+        else:
+            assert main(["reset", "-n", cluster.namesrv]) == 0
+        assert cluster.faults.all() == []
+        copies = [(one["held"], one["lagMs"]) for one in cluster.replication() if one["id"]]
+        assert copies == [(False, 0)]
+
+
+@pytest.mark.parametrize("way", ["python", "command"])
+def test_a_restore_removes_the_rules_of_slaves(way: str) -> None:
+    with Cluster(replicas=1) as cluster:
+        cluster.snapshot()
+        cluster.faults.add(broker="broker-a-1", code="PULL_MESSAGE", answer="SYSTEM_BUSY")
+        cluster.faults.add(broker="nameserver", code="GET_BROKER_CLUSTER_INFO", drop="request")
+        if way == "python":
+            cluster.restore()
+        else:
+            assert main(["snapshot", "restore", "-n", cluster.namesrv]) == 0
+        assert cluster.faults.all() == []
+
+
+def test_a_reset_or_snapshot_of_a_cluster_without_a_master_is_refused() -> None:
+    with Cluster(brokers=2, replicas=1, isolation="process") as cluster:
+        cluster.kill("broker-b")
+        cluster.create_topic("orders", 1)
+        for change in (cluster.reset, cluster.snapshot, cluster.restore):
+            with pytest.raises(ClientError, match=r"broker-b has no master now: .*`staticfire failover broker-b`"):
+                change()
+        assert main(["reset", "-n", cluster.namesrv]) == 1
+        cluster.kill("broker-b-1")
+        with pytest.raises(ClientError, match="broker-b has no master now"):
+            cluster.reset()
+        cluster.restart("broker-b")
+        assert cluster.reset()["topics"] == ["orders"]
 
 
 @pytest.mark.parametrize("replicas", [-1, 5, True, "1"])

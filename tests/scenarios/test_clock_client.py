@@ -117,6 +117,22 @@ async def test_two_drivers_at_once_are_told_apart(world: SimulatedWorld, stand: 
     await consumer.stop()
 
 
+async def test_an_advance_whose_caller_has_left_ends(world: SimulatedWorld, stand: Stand, clock: ClusterClock) -> None:
+    """A caller who interrupts an advance doesn't want that time any more. It must not come later, when all is done."""
+    consumer = await half_consumed(stand)
+    async with ClusterClient(NAMESERVER, machine=world.machine("program", "10.0.0.9")) as client:
+        advancing = world.loop.create_task(ClusterClock(client).advance(by_ms=HOUR_MS))
+        await world.run_for(ms=100)
+        assert (await clock.now()).mode == "frozen"
+        advancing.cancel()
+    await world.run_for(ms=100)
+    assert (await clock.now()).mode == "real"
+    await consumer.stop()
+    await world.run_for(ms=60_000)
+    assert (await clock.now()).ahead_ms < 1_000
+    assert (await clock.advance(by_ms=HOUR_MS)).ahead_ms > HOUR_MS - 1_000
+
+
 async def test_an_advance_may_take_longer_than_an_idle_connection_lives(world: SimulatedWorld) -> None:
     stand = await Stand(world, channel_expired_timeout_ms=HOUR_MS).start()
     consumer = await half_consumed(stand)

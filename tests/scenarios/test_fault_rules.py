@@ -18,6 +18,7 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.control.reset import reset
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.faults.outlet import Outlet
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
@@ -294,7 +295,7 @@ async def test_numbers_do_not_come_twice_and_a_reset_removes_rules(shop: FaultyS
     await shop.world.run_for(ms=1_001)
     second = await shop.add(drop="request")
     assert (first.number, second.number) == (1, 2)
-    await reset(shop.admin.client.pool, NAMESRV, [BROKER])
+    await reset(shop.admin.client.pool, NAMESRV, KnownBrokers())
     assert await shop.faults.views() == []
 
 

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from staticfire.client import BrokerAnswer, ClientSettings, Message, Producer, SendStatus
 from staticfire.control.reset import reset
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.simulation.world import SimulatedWorld
@@ -77,7 +78,7 @@ async def test_rule_that_stays_is_removed_by_its_number_only(shop: FaultyShop) -
     assert kept.words == "SEND_MESSAGE: delay by 20ms, until it is removed by its number"
     await shop.faults.remove(0)
     assert [view.number for view in await shop.faults.views()] == [kept.number]
-    await reset(shop.admin.client.pool, NAMESRV, [BROKER])
+    await reset(shop.admin.client.pool, NAMESRV, KnownBrokers())
     assert [view.number for view in await shop.faults.views()] == [kept.number]
     await shop.faults.remove(kept.number)
     assert await shop.faults.views() == []

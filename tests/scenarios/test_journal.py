@@ -21,6 +21,7 @@ from staticfire.client import (
     UsageError,
 )
 from staticfire.control.reset import reset
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.requests.journal import (
     CLOCK_SET,
     DELIVERED,
@@ -246,7 +247,7 @@ async def test_a_journal_begins_with_its_broker_and_a_reset_is_an_event(world: S
     await shop.start("one")
     first = await journal(shop)
     assert (first[0].kind, first[0].number, first[0].details["address"]) == (STARTED, 1, "0.0.0.0:10911")
-    await reset(shop.producer.client.pool, NAMESRV, [BROKER_A])
+    await reset(shop.producer.client.pool, NAMESRV, KnownBrokers())
     assert FORGOTTEN in [one.kind for one in await journal(shop)]
     world.kill("broker-a")
     await shop.start_broker("broker-a")

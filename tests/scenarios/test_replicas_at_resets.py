@@ -123,3 +123,20 @@ async def test_a_deletion_that_the_new_master_never_saw_is_taken_back(
     assert [line.event for line in logged if line.event == "message_in_no_queue"] == []
     assert await pair.bodies(MASTER) == [b"0", b"1", b"2", b"3"]
     await pair.close()
+
+
+async def test_a_new_master_that_has_lost_all_messages_on_request_begins_again(world: SimulatedWorld) -> None:
+    """Its empty log isn't that of a new disk, so it doesn't wait for the slave that has the lost messages."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=10)
+    assert (await pair.failover(losing=10)).lost == 10
+    world.kill(SLAVE)
+    world.kill(MASTER)
+    await world.run_for(10)
+    await pair.start(MASTER)
+    await pair.start(SLAVE)
+    assert (await pair.send(b"new", SLAVE)).code == 0
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert await pair.bodies(MASTER) == [b"new"]
+    pair.assert_equal(SLAVE, MASTER)
+    await pair.close()

@@ -18,6 +18,7 @@ from staticfire.client import (
     TransactionState,
 )
 from staticfire.control.snapshots import remove, restore, save, saved
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
 from staticfire.protocol.requests.clock import Clock
@@ -45,7 +46,7 @@ async def put_away(shop: Shop, name: str = "base") -> dict[str, Any]:
 
 
 async def put_back(shop: Shop, name: str = "base") -> dict[str, Any]:
-    return await restore(shop.producer.client.pool, NAMESRV, addresses(shop), name)
+    return await restore(shop.producer.client.pool, NAMESRV, KnownBrokers(addresses(shop)), name)
 
 
 @pytest_asyncio.fixture

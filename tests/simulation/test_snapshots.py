@@ -6,6 +6,7 @@ import pytest
 
 from staticfire.client import Admin
 from staticfire.control.snapshots import restore, save
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.names import RETRY_PREFIX
 from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER
 from staticfire.simulation.runs.observing import settled
@@ -58,7 +59,7 @@ def test_what_was_put_away_is_there_when_it_is_put_back(fault: str) -> None:
             await mixed.work(15)
             await broken(mixed, fault)
             assert len(mixed.state()["messages"]) > len(before["messages"])
-            await restore(admin.client.pool, NAMESRV, addresses(mixed), "base")
+            await restore(admin.client.pool, NAMESRV, KnownBrokers(addresses(mixed)), "base")
             check_put_back(before, mixed.state())
         mixed.cluster.listener.fails_by_chance = False
         for name in mixed.clients:

@@ -75,6 +75,127 @@ def test_second(rocketmq):
 
 
 @pytest.mark.slow
+def test_brokers_are_found_after_a_test_that_has_killed_the_nameserver(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from threading import Event
+
+pytestmark = pytest.mark.rocketmq(replicas=1, isolation="process")
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_kills(rocketmq, time):
+    orders = rocketmq.create_topic("orders")
+    rocketmq.send(orders, "1")
+    assert len(rocketmq.messages(orders)) == 1
+    rocketmq.cluster.nameserver.kill()
+    Event().wait(1)  # Now brokers try again only every second.
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_journal_of_a_test_begins_with_it(pytester: pytest.Pytester) -> None:
+    """The cluster's own journal has everything since its start."""
+    result = run(
+        pytester,
+        """
+def consumed(rocketmq):
+    orders = rocketmq.create_topic("orders", queues=1)
+    rocketmq.send(orders, "1")
+    with consumer(rocketmq, "billing", done):
+        rocketmq.wait_consumed(orders, group="billing")
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_consumes(rocketmq, time):
+    assert rocketmq.journal("delivered") == rocketmq.requests("SEND_MESSAGE_V2") == []
+    consumed(rocketmq)
+    assert len(rocketmq.journal("delivered", group="billing")) == 1
+    assert len(rocketmq.cluster.journal("delivered", group="billing")) == time
+
+async def test_awaits(rocketmq):
+    assert await rocketmq.aio.journal("delivered") == []
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+@pytest.mark.slow
+def test_deaths_of_a_test_are_not_those_of_the_next_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import os
+import signal
+
+pytestmark = pytest.mark.rocketmq(isolation="process")
+
+def test_first(rocketmq):
+    os.kill(rocketmq.cluster.broker("broker-a").pid, signal.SIGKILL)
+    rocketmq.wait_for(lambda: rocketmq.cluster.deaths, what="the death")
+
+def test_second(rocketmq):
+    assert rocketmq.cluster.deaths == []
+    assert "SIGKILL" not in rocketmq.explain()
+    os.kill(rocketmq.cluster.broker("broker-a").pid, signal.SIGKILL)  # Noticed at the beginning of the next test.
+
+def test_third(rocketmq):
+    assert rocketmq.cluster.deaths == []
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+@pytest.mark.slow
+def test_cluster_that_a_test_has_broken_is_replaced_for_the_next_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import socket
+
+pytestmark = pytest.mark.rocketmq(isolation="process")
+taken = []
+
+def test_takes_the_port_of_the_broker(rocketmq):
+    broker = rocketmq.cluster.broker("broker-a")
+    broker.kill()
+    host, port = broker.address.split(":")
+    taken.append(socket.create_server((host, int(port))))
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_next(rocketmq, time):
+    rocketmq.send(rocketmq.create_topic("orders"), "1")
+    if time == 2:
+        taken.pop().close()
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_broker_in_a_thread_that_has_crashed_is_replaced_for_the_next_test(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+async def fail():
+    raise RuntimeError("broken")
+
+def test_first(rocketmq):
+    thread, running = rocketmq.cluster._thread_and_object()
+    async def crash():
+        running.cluster._brokers[0].spawn(fail(), "loop")
+    thread.call(crash())
+    rocketmq.wait_for(lambda: rocketmq.cluster.deaths, what="the crash")
+    assert "broker-a has crashed: RuntimeError: broken" in rocketmq.explain()
+
+def test_second(rocketmq):
+    assert rocketmq.cluster.deaths == []
+    rocketmq.send(rocketmq.create_topic("orders"), "1")
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.slow
 def test_run_under_faults_that_fails_leaves_no_client_and_no_connection(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
