@@ -76,6 +76,8 @@ class RowSender:
         self._producer = Producer(options.group, settings=settings, client=client)
         self._client = client
         self._queues: dict[str, list[MessageQueue]] = {}
+        self._routed: set[str] = set()
+        """The topics whose routes this task has fetched."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         """Held while a slice's rows for specific queues are sent: those of later slices wait."""
@@ -95,9 +97,19 @@ class RowSender:
         while len(self._under_way) >= self._options.sends_in_flight:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         self._check()
+        await self._fetch_routes({row.message.topic for row in rows if isinstance(row, RowMessage)})
         task = asyncio.create_task(self._send(rows), name="rows to messages")
         self._under_way.add(task)
         task.add_done_callback(self._ended)
+
+    async def _fetch_routes(self, topics: set[str]) -> None:
+        """Fetch routes once per task: its client is older, and may know queues that were added or removed since."""
+        for topic in sorted(topics - self._routed):
+            self._routed.add(topic)
+            try:
+                await self._client.routes.fetch(topic)
+            except StaticfireError:
+                pass  # The sends use the known route, or report the problem.
 
     async def finish(self) -> SentRows:
         """Wait until all rows are settled; return the result. Raises: as `offer`."""

@@ -1,4 +1,4 @@
-"""What a task of the sink does while a broker's slave takes over, and when its topic gets other queues. No Spark."""
+"""What tasks of the sink do while a slave takes over, and when their topic gets other queues. No Spark."""
 
 from collections.abc import AsyncIterator
 
@@ -10,6 +10,7 @@ from staticfire.pipeline.link import ROUTE_POLL_MS
 from staticfire.pipeline.row_messages import RowMessage
 from staticfire.pipeline.sending import RowSender
 from staticfire.pipeline.sink_options import parse_sink_options
+from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet
 
@@ -73,3 +74,21 @@ async def test_rows_that_wait_for_a_master_fail_together(pair: ReplicaSet, worke
     assert "broker broker-a has no master now" in sent.examples[0]
     assert pair.world.uptime_ms - began_ms < 1_000
     await sender.close()
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["in bulk", "in order"])
+@pytest.mark.parametrize(("before", "after"), [(4, 1), (1, 4)], ids=["removed", "added"])
+async def test_each_task_sends_to_the_queues_that_there_are(
+    pair: ReplicaSet, worker: ClusterClient, key: str | None, before: int, after: int
+) -> None:
+    """A worker keeps its client for hours, and its tasks share it."""
+    for queues in (before, after):
+        assert (await pair.ask(MASTER, UpdateTopic("orders", queues, queues, 6))).code == 0
+        sender = await begin(worker)
+        await sender.offer([row for number in range(20) for row in rows(key and f"{key}-{number}", "x")])
+        await sender.finish()
+        await sender.close()
+    store = pair.brokers[MASTER].state.store
+    sent = [store.queue("orders", number).max_offset for number in range(4)]
+    assert sum(sent) == 40
+    assert min(sent) > 0
