@@ -15,7 +15,7 @@ from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.pace import PollPace
 from staticfire.pipeline.planning import QueueRange, limit_ends, plan_reads, split
 from staticfire.pipeline.survey import find_ends, patiently, wanted_queues
-from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.errors import NetworkError, TopicNotFound
 from staticfire.runtime.log import logger
 
 log = logger("pipeline")
@@ -92,7 +92,10 @@ class StreamPlan:
                 if fresh:
                     await self._find_queues(client)
                 fresh = True  # A broker that doesn't respond may be gone from the routes, so a retry fetches them.
-                return await find_ends(client, self._queues)
+                try:
+                    return await find_ends(client, self._queues)
+                except TopicNotFound as error:
+                    raise NetworkError(str(error)) from None  # It was deleted after its route was fetched.
 
             return await patiently(client, self._options, attempt)
 

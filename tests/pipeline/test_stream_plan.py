@@ -1,11 +1,12 @@
 """What a stream plans while brokers come and go. No Spark."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from staticfire import Cluster
-from staticfire.client import MessageQueue
+from staticfire.client import Admin, MessageQueue
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.link import link_to
 from staticfire.pipeline.options import parse_options
@@ -56,3 +57,35 @@ def test_a_limit_counts_what_a_new_queue_still_has(tmp_path: Path) -> None:
         (wanted,) = plan.ranges(start, end)
         assert (wanted.queue, wanted.size) == (new, 5)
         assert wanted.start > 5
+
+
+def plan_of(cluster: Cluster, **given: str) -> StreamPlan:
+    """Return the plan of a query from the earliest messages on, which waits 300 ms for what is away."""
+    known = {"nameServer": cluster.namesrv, "startingOffsets": "earliest", "reconnectTimeoutMs": "300"}
+    options = parse_options(known | given, {})
+    return StreamPlan(options, link_to(options))
+
+
+def delete(cluster: Cluster, topic: str) -> None:
+    async def run() -> None:
+        async with Admin(cluster.namesrv) as admin:
+            await admin.delete_topic(topic)
+
+    asyncio.run(run())
+
+
+def ends(orders: int, bills: int) -> dict[str, dict[str, dict[str, int]]]:
+    return {"bills": {"broker-a": {"0": bills}}, "orders": {"broker-a": {"0": orders}}}
+
+
+def test_a_topic_that_is_deleted_between_two_requests_for_routes_no_longer_matches_a_pattern() -> None:
+    with Cluster() as cluster:
+        for topic in ("orders", "bills"):
+            cluster.create_topic(topic, queues=1)
+            send_to(cluster.namesrv, FIRST._replace(topic=topic), [b"1"])
+        plan = plan_of(cluster, subscribePattern=".*")
+        end = plan.latest(plan.initial(), None)
+        delete(cluster, "bills")
+        assert plan.latest(end, None) == end == ends(orders=1, bills=1)
+        send_to(cluster.namesrv, FIRST, [b"2"])
+        assert plan.latest(end, None) == ends(orders=2, bills=1)
