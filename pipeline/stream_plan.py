@@ -31,6 +31,10 @@ class StreamPlan:
         self._queues: list[MessageQueue] = []
         self._there: Survey = {}
         self._target: Offsets | None = None
+        self._no_route = ""
+        """Why a topic can't be looked at: it has no route."""
+        self._may_miss = False
+        """Whether topics without a route are left out. They are read again when they have one."""
 
     def initial(self) -> Checkpoint:
         """Return where a query without a checkpoint starts. Raises: StaticfireError."""
@@ -97,17 +101,26 @@ class StreamPlan:
                 except TopicNotFound as error:
                     raise NetworkError(str(error)) from None  # It was deleted after its route was fetched.
 
-            return await patiently(client, self._options, attempt)
+            try:
+                return await patiently(client, self._options, attempt)
+            except SourceUnreachable:
+                if self._options.fail_on_data_loss or not self._no_route:
+                    raise
+                log.warning("topic_left_out", reason=self._no_route)
+                self._may_miss = True
+                return await patiently(client, self._options, attempt)
 
         self._there = self._link.ask(ask)
 
     async def _find_queues(self, client: ClusterClient) -> None:
+        self._no_route = ""
         try:
-            queues = await wanted_queues(client, self._options)
+            queues = await wanted_queues(client, self._options, self._may_miss)
         except SourceUnreachable as error:
-            if not self._queues:
+            if not self._queues and self._options.fail_on_data_loss:
                 raise  # The topic never existed.
-            raise NetworkError(str(error)) from None  # While a topic's only broker restarts, the topic has no route.
+            self._no_route = str(error)
+            raise NetworkError(self._no_route) from None  # While a topic's only broker restarts, it has no route.
         for queue in sorted(set(self._queues) - set(queues)):
             log.warning("queue_gone", queue=str(queue), reason="its broker is offline, or the topic has fewer queues")
         if self._options.pattern is not None:

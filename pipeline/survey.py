@@ -46,13 +46,13 @@ async def _route_queues(client: ClusterClient, topic: str, may_miss: bool) -> li
         raise SourceUnreachable(f"subscribe={topic}: {error.remark}") from None
 
 
-async def wanted_queues(client: ClusterClient, options: SourceOptions) -> list[MessageQueue]:
+async def wanted_queues(client: ClusterClient, options: SourceOptions, may_miss: bool = False) -> list[MessageQueue]:
     """Return the readable queues of all topics that a query reads now; none if no topic matches its pattern.
 
-    Raises: SourceUnreachable, NetworkError, BrokerAnswer.
+    `may_miss`: as in `find_queues`. Raises: SourceUnreachable, NetworkError, BrokerAnswer.
     """
     if options.pattern is None:
-        return await find_queues(client, options.topics)
+        return await find_queues(client, options.topics, may_miss)
     # A topic that is deleted between the two requests is no error: it doesn't match any more.
     return await find_queues(client, options.pattern.choose(*await all_topics(client)), may_miss=True)
 

@@ -89,3 +89,21 @@ def test_a_topic_that_is_deleted_between_two_requests_for_routes_no_longer_match
         assert plan.latest(end, None) == end == ends(orders=1, bills=1)
         send_to(cluster.namesrv, FIRST, [b"2"])
         assert plan.latest(end, None) == ends(orders=2, bills=1)
+
+
+def test_failondataloss_decides_about_a_deleted_topic_when_it_was_away_for_too_long() -> None:
+    with Cluster() as cluster:
+        for topic in ("orders", "bills"):
+            cluster.create_topic(topic, queues=1)
+            send_to(cluster.namesrv, FIRST._replace(topic=topic), [b"1"])
+        strict = plan_of(cluster, subscribe="orders,bills")
+        lenient = plan_of(cluster, subscribe="orders,bills", failOnDataLoss="false")
+        end = strict.latest(strict.initial(), None)
+        assert lenient.latest(end, None) == end == ends(orders=1, bills=1)
+        delete(cluster, "bills")
+        send_to(cluster.namesrv, FIRST, [b"2"])
+        with pytest.raises(SourceUnreachable, match=r"no route to topic bills .* tried for 300 ms"):
+            strict.latest(end, None)
+        restarted = plan_of(cluster, subscribe="orders,bills", failOnDataLoss="false")
+        for plan in (lenient, restarted):
+            assert plan.latest(end, None) == ends(orders=2, bills=1)
