@@ -50,7 +50,8 @@ async def plan_batch(
         await _tell_no_match(client, options.pattern)
     starts = await starting_offsets(client, options, there, EARLIEST)
     ends = await _ending_offsets(client, options, there)
-    ends = {queue: max(end, starts[queue]) for queue, end in ends.items()}
+    # A batch whose end is before its start reads nothing. A start that doesn't exist is a loss.
+    ends = {queue: max(end, min(starts[queue], there[queue].max_offset)) for queue, end in ends.items()}
     plan = plan_reads(starts, ends, there)
     tell_losses(options, plan.losses)
     return split(narrow(plan.ranges), options.min_partitions)
@@ -92,7 +93,7 @@ async def _ending_offsets(client: ClusterClient, options: SourceOptions, there: 
 
 
 async def _offsets_at(client: ClusterClient, times: dict[MessageQueue, int], there: Survey) -> Offsets:
-    """Return each queue's first offset stored at its time or later. Messages that came after the survey are left out."""
+    """Return each queue's first offset stored at its time or later. Messages that came after the survey don't count."""
     found = await find_at(client, times)
     return {queue: min(offset, there[queue].max_offset) for queue, offset in found.items()}
 

@@ -99,6 +99,15 @@ def test_messages_that_come_while_a_batch_is_planned_are_no_part_of_it(
         assert planned == ([] if given == "startingTimestamp" else [QueueRange(A0, 0, 7)])
 
 
+def test_batch_that_begins_out_of_range_fails_or_reads_what_there_is(cluster: Cluster) -> None:
+    options = read_options(cluster.namesrv, startingOffsets='{"orders":{"broker-a":{"0":50,"1":7}}}')
+    with pytest.raises(
+        DataLost, match="orders broker-a/0: wanted offset 50 and all that follow, the broker has 0 to 7"
+    ):
+        batch(options)
+    assert batch(replace(options, fail_on_data_loss=False)) == [QueueRange(A0, 0, 7)]
+
+
 def test_stream_that_begins_out_of_range_fails_or_reads_what_there_is(cluster: Cluster) -> None:
     options = read_options(cluster.namesrv, startingOffsets='{"orders":{"broker-a":{"0":50,"1":2}}}')
     plan = StreamPlan(options, link_to(options))
