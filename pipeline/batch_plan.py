@@ -133,4 +133,4 @@ def tell_losses(options: SourceOptions, losses: list[Loss]) -> None:
             "the offsets are wrong. To read the remaining messages set failOnDataLoss=false"
         )
     for loss in losses:
-        log.warning("data_lost", queue=str(loss.queue), wanted=loss.wanted, there=tuple(loss.there))
+        log.warning("data_lost", queue=str(loss.queue), wanted=loss.wanted, there=tuple(loss.there[:2]))

@@ -30,7 +30,7 @@ class StreamPlan:
         self._pace = PollPace()
         self._queues: list[MessageQueue] = []
         self._there: Survey = {}
-        self._target: Offsets | None = None
+        self._target: Survey | None = None
         self._no_route = ""
         """Why a topic can't be looked at: it has no route."""
         self._may_miss = False
@@ -48,7 +48,7 @@ class StreamPlan:
     def freeze(self) -> None:
         """From now on, ignore messages after the current ends. Raises: StaticfireError."""
         self._look()
-        self._target = {queue: ends.max_offset for queue, ends in self._there.items()}
+        self._target = self._there
 
     def latest(self, start: Checkpoint, offsets_max: int | None) -> Checkpoint:
         """Return the offsets to read up to; `start` itself if there is nothing new. Raises: StaticfireError."""
@@ -72,18 +72,17 @@ class StreamPlan:
 
     def _ends(self, starts: Offsets) -> Offsets:
         """Return the ends to read up to. A known queue that doesn't exist any more keeps its offset."""
-        there = {queue: ends.max_offset for queue, ends in self._there.items()}
-        if self._target is not None:
-            there = self._target
-        return starts | there
+        there = self._there if self._target is None else self._target
+        return starts | {
+            queue: ends.max_offset for queue, ends in there.items() if not ends.may_lack(starts.get(queue, 0))
+        }
 
     def _look_for_news(self, starts: Offsets) -> None:
         wait_ms = self._pace.wait_ms(self._link.uptime_ms())
         if wait_ms:
             self._link.pause(wait_ms)
         self._look()
-        changed = any(ends.max_offset != starts.get(queue) for queue, ends in self._there.items())
-        self._pace.asked(self._link.uptime_ms(), changed)
+        self._pace.asked(self._link.uptime_ms(), changed=self._ends(starts) != starts)
 
     def _look(self) -> None:
         fresh = self._pace.may_ask_routes(self._link.uptime_ms())

@@ -2,15 +2,19 @@
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from staticfire import Cluster
 from staticfire.client import Admin, MessageQueue
+from staticfire.pipeline.batch_plan import Survey
 from staticfire.pipeline.errors import SourceUnreachable
-from staticfire.pipeline.link import link_to
+from staticfire.pipeline.link import ClusterLink, link_to
 from staticfire.pipeline.options import parse_options
+from staticfire.pipeline.planning import QueueEnds, QueueRange
 from staticfire.pipeline.stream_plan import StreamPlan
+from staticfire.protocol.times import UptimeMs
 from tests.pipeline.stand import send_to, set_queues
 
 FIRST = MessageQueue("orders", "broker-a", 0)
@@ -107,3 +111,28 @@ def test_failondataloss_decides_about_a_deleted_topic_when_it_was_away_for_too_l
         restarted = plan_of(cluster, subscribe="orders,bills", failOnDataLoss="false")
         for plan in (lenient, restarted):
             assert plan.latest(end, None) == ends(orders=2, bills=1)
+
+
+class SlaveAlone:
+    """The link to a cluster whose master is away. Its slave lacks the last five of ten messages."""
+
+    def ask(self, _: object) -> Survey:
+        return {FIRST: QueueEnds(0, 5, has_master=False)}
+
+    def uptime_ms(self) -> UptimeMs:
+        return UptimeMs(0)
+
+    def pause(self, _: int) -> None:
+        """Don't wait."""
+
+
+@pytest.mark.parametrize("is_frozen", [False, True], ids=["running", "available now"])
+def test_a_slave_that_lacks_messages_is_no_loss_and_takes_no_offset_back(is_frozen: bool) -> None:
+    options = parse_options({"nameServer": "127.0.0.1:9876", "subscribe": "orders"}, {})
+    plan = StreamPlan(options, cast(ClusterLink, SlaveAlone()))
+    if is_frozen:
+        plan.freeze()
+    for offset, end in ((10, 10), (3, 5)):
+        start = {"orders": {"broker-a": {"0": offset}}}
+        assert plan.latest(start, None) == plan.latest(start, 100) == {"orders": {"broker-a": {"0": end}}}
+        assert plan.ranges(start, plan.latest(start, None)) == [QueueRange(FIRST, 3, 5)] * (offset < end)
