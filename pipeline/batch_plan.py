@@ -50,7 +50,8 @@ async def plan_batch(
         await _tell_no_match(client, options.pattern)
     starts = await starting_offsets(client, options, there, EARLIEST)
     ends = await _ending_offsets(client, options, there)
-    ends = {queue: max(end, starts[queue]) for queue, end in ends.items()}
+    # A batch whose end is before its start reads nothing. A start that doesn't exist is a loss.
+    ends = {queue: max(end, min(starts[queue], there[queue].max_offset)) for queue, end in ends.items()}
     plan = plan_reads(starts, ends, there)
     tell_losses(options, plan.losses)
     return split(narrow(plan.ranges), options.min_partitions)
@@ -73,7 +74,7 @@ async def starting_offsets(client: ClusterClient, options: SourceOptions, there:
     times = _times("startingOffsetsByTimestamp", options.starting_ms, options.starting_times, there)
     if times is None:
         return _offsets("startingOffsets", options.starting_offsets or default, there, EARLIEST_NUMBER)
-    found = await find_at(client, times)
+    found = await _offsets_at(client, times, there)
     if not options.is_late_start_latest:
         for queue, offset in sorted(found.items()):
             if offset >= there[queue].max_offset:
@@ -88,7 +89,13 @@ async def _ending_offsets(client: ClusterClient, options: SourceOptions, there: 
     times = _times("endingOffsetsByTimestamp", options.ending_ms, options.ending_times, there)
     if times is None:
         return _offsets("endingOffsets", options.ending_offsets, there, LATEST_NUMBER)
-    return {queue: ends.max_offset for queue, ends in there.items()} | await find_at(client, times)
+    return {queue: ends.max_offset for queue, ends in there.items()} | await _offsets_at(client, times, there)
+
+
+async def _offsets_at(client: ClusterClient, times: dict[MessageQueue, int], there: Survey) -> Offsets:
+    """Return each queue's first offset stored at its time or later. Messages that came after the survey don't count."""
+    found = await find_at(client, times)
+    return {queue: min(offset, there[queue].max_offset) for queue, offset in found.items()}
 
 
 def _times(name: str, of_all: int | None, given: GivenOffsets | None, there: Survey) -> dict[MessageQueue, int] | None:
@@ -126,4 +133,4 @@ def tell_losses(options: SourceOptions, losses: list[Loss]) -> None:
             "the offsets are wrong. To read the remaining messages set failOnDataLoss=false"
         )
     for loss in losses:
-        log.warning("data_lost", queue=str(loss.queue), wanted=loss.wanted, there=tuple(loss.there))
+        log.warning("data_lost", queue=str(loss.queue), wanted=loss.wanted, there=tuple(loss.there[:2]))

@@ -16,6 +16,12 @@ class QueueEnds(NamedTuple):
 
     min_offset: int
     max_offset: int
+    has_master: bool = True
+    """False if a slave reported them: it may lack messages that its master has."""
+
+    def may_lack(self, offset: int) -> bool:
+        """Whether only the master knows whether there are messages before this offset."""
+        return not self.has_master and offset > self.max_offset
 
 
 class QueueRange(NamedTuple):
@@ -58,18 +64,18 @@ def plan_reads(
 ) -> Plan:
     """Return the messages that can be read between two sets of offsets, and those that are lost.
 
-    A queue that isn't in `starts` is new and starts at its first offset. For one that isn't in `there`, the broker is
-    away: its range is kept unchanged, and the reader waits for the broker. One whose end is before its start was
-    emptied and filled again: its messages up to the end are read.
+    A queue that isn't in `starts` is new and starts at its first offset. If one isn't in `there`, or only a slave is
+    left that is behind, its broker is away: its range is kept unchanged, and the reader waits for the broker. One whose
+    end is before its start was emptied and filled again: its messages up to the end are read.
     """
     ranges: list[QueueRange] = []
     losses: list[Loss] = []
     for queue in sorted(ends):
         known = there.get(queue)
-        if known is None:
-            ranges.append(QueueRange(queue, starts.get(queue, 0), ends[queue]))
+        wanted = QueueRange(queue, starts.get(queue, known.min_offset if known else 0), ends[queue])
+        if known is None or known.may_lack(max(wanted.start, wanted.end)):
+            ranges.append(wanted)
         else:
-            wanted = QueueRange(queue, starts.get(queue, known.min_offset), ends[queue])
             found, words = _what_is_there(wanted, known)
             ranges.append(found)
             losses += [Loss(queue, words, known)] if words else []

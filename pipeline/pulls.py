@@ -15,13 +15,21 @@ from typing import Any, NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.pull_answers import packed_address
+from staticfire.client.cluster.routes import address_to_write
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
 from staticfire.pipeline.expressions import SQL92
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.survey import RETRY_PAUSE_MS
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import BrokerAnswer, NetworkError, StaticfireError, TopicNotFound, broker_answer
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ConnectFailed,
+    NetworkError,
+    StaticfireError,
+    TopicNotFound,
+    broker_answer,
+)
 from staticfire.protocol.remarks import no_property_filter
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullAnswer, WholePull, WholePullAnswer
 from staticfire.protocol.times import UptimeMs
@@ -252,12 +260,22 @@ class PullAhead:
             expression_type=options.expression.kind,
             bname=queue.broker_name,
         )
-        connection = await self._client.pool.connection(await self._client.address_to_read(queue))
+        address = await self._client.address_to_read(queue)
+        connection = await self._client.pool.connection(address)
         answer = await connection.ask(request, options.pull_timeout_ms)
         if answer.code not in _ANSWERS or not isinstance(answer, WholePullAnswer):
             raise broker_answer(answer.code, answer.remark, f"pull {queue} at {connection.peer.address}")
+        if answer.code != _FOUND and answer.max_offset <= offset:
+            await self._check_master(address, answer.max_offset)
         self._broker_host = packed_address(connection.peer.address)
         return answer
+
+    async def _check_master(self, address: str, end: int) -> None:
+        """Check that no later messages exist: a slave may lack some. Raises: ConnectFailed (ask the master instead)."""
+        await self._refresh_route()
+        name = self._wanted.queue.broker_name
+        if address != address_to_write(self._client.routes.addresses, name):
+            raise ConnectFailed(f"{address} has only messages before offset {end}, and isn't the master of {name}")
 
 
 async def _drop(under_way: deque[tuple[int, asyncio.Task[Any]]]) -> None:

@@ -21,10 +21,12 @@ from staticfire.protocol.errors import (
     AnswerTimeout,
     ConnectFailed,
     ConnectionLost,
+    NoMaster,
     StaticfireError,
     SystemBusy,
     UsageError,
 )
+from staticfire.protocol.times import UptimeMs
 
 EXAMPLES_MAX = 3
 TRY_AGAIN_MS = 200
@@ -36,7 +38,7 @@ def _passes(error: StaticfireError) -> bool:
     """Return whether an error is temporary: a broker is away or busy. A nameserver that never responded isn't."""
     if isinstance(error, RowHeldBack):
         error = error.cause
-    return isinstance(error, ConnectFailed | ConnectionLost | AnswerTimeout | SystemBusy)
+    return isinstance(error, ConnectFailed | ConnectionLost | AnswerTimeout | SystemBusy | NoMaster)
 
 
 class SentRows(msgspec.Struct):
@@ -74,6 +76,8 @@ class RowSender:
         self._producer = Producer(options.group, settings=settings, client=client)
         self._client = client
         self._queues: dict[str, list[MessageQueue]] = {}
+        self._routed: set[str] = set()
+        """The topics whose routes this task has fetched."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         """Held while a slice's rows for specific queues are sent: those of later slices wait."""
@@ -93,9 +97,19 @@ class RowSender:
         while len(self._under_way) >= self._options.sends_in_flight:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         self._check()
+        await self._fetch_routes({row.message.topic for row in rows if isinstance(row, RowMessage)})
         task = asyncio.create_task(self._send(rows), name="rows to messages")
         self._under_way.add(task)
         task.add_done_callback(self._ended)
+
+    async def _fetch_routes(self, topics: set[str]) -> None:
+        """Fetch routes once per task: its client is older, and may know queues that were added or removed since."""
+        for topic in sorted(topics - self._routed):
+            self._routed.add(topic)
+            try:
+                await self._client.routes.fetch(topic)
+            except StaticfireError:
+                pass  # The sends use the known route, or report the problem.
 
     async def finish(self) -> SentRows:
         """Wait until all rows are settled; return the result. Raises: as `offer`."""
@@ -144,14 +158,15 @@ class RowSender:
             async with self._in_order:
                 await self._send_placed(placed)
         if plain:
-            await self._settle(plain, self._send_plain)
+            await self._settle(plain, self._send_plain, self._deadline_ms())
 
     async def _send_placed(self, rows: Sequence[RowMessage]) -> None:
         """Send rows to their queues, to all of these at the same time."""
         by_queue: dict[MessageQueue, list[Message]] = {}
+        deadline_ms = self._deadline_ms()
         for row in rows:
             try:
-                queue = await self._place(row)
+                queue = await self._place(row, deadline_ms)
             except StaticfireError as error:
                 self.rows.fail(f"{row.message}: {error}")
             else:
@@ -160,7 +175,7 @@ class RowSender:
             return
         async with asyncio.TaskGroup() as sends:
             for queue, messages in by_queue.items():
-                sends.create_task(self._settle(messages, partial(self._send_in_order, queue)))
+                sends.create_task(self._settle(messages, partial(self._send_in_order, queue), deadline_ms))
 
     async def _send_in_order(self, queue: MessageQueue, messages: Sequence[Message]) -> Sequence[object]:
         """Send messages to one queue, one after the other. After one that may be retried, hold back the others."""
@@ -178,17 +193,22 @@ class RowSender:
     async def _send_plain(self, messages: Sequence[Message]) -> Sequence[object]:
         return await self._producer.send_many(messages, return_exceptions=True)
 
-    async def _settle(self, messages: Sequence[Message], send: Send) -> None:
+    def _deadline_ms(self) -> UptimeMs:
+        """Return the deadline of rows that are sent now."""
+        return UptimeMs(self._client.machine.clock.uptime_ms() + self._options.send_timeout_ms)
+
+    def _may_wait(self, deadline_ms: UptimeMs) -> bool:
+        """Return whether there is time for another attempt."""
+        return self._client.machine.clock.uptime_ms() + TRY_AGAIN_MS < deadline_ms
+
+    async def _settle(self, messages: Sequence[Message], send: Send, deadline_ms: UptimeMs) -> None:
         """Send until all messages are sent or failed.
 
         If a broker is away, the producer itself gives up within milliseconds, so this retries until the deadline.
         """
-        clock = self._client.machine.clock
-        deadline_ms = clock.uptime_ms() + self._options.send_timeout_ms
         while messages:
             outcomes = await send(messages)
-            may_wait = clock.uptime_ms() + TRY_AGAIN_MS < deadline_ms
-            messages = self._note(messages, outcomes, may_wait)
+            messages = self._note(messages, outcomes, self._may_wait(deadline_ms))
             if messages:
                 await self._client.pause_for(TRY_AGAIN_MS)
 
@@ -206,14 +226,24 @@ class RowSender:
                 self.rows.fail(f"{message}: {outcome}")
         return again
 
-    async def _place(self, row: RowMessage) -> MessageQueue:
-        """Return the queue that a row specifies. Raises: UsageError, TopicNotFound, NetworkError."""
+    async def _place(self, row: RowMessage, deadline_ms: UptimeMs) -> MessageQueue:
+        """Return the queue that a row specifies. Raises: UsageError, and as `_find_queues`."""
         topic = row.message.topic
         if topic not in self._queues:
-            self._queues[topic] = sorted(await self._producer.queues(topic))
+            self._queues[topic] = await self._find_queues(topic, deadline_ms)
         queues = self._queues[topic]
         if row.queue is None:
             return by_hash(queues, row.message, row.ordering_key)
         if not 0 <= row.queue < len(queues):
             raise UsageError(f"queue={row.queue}: topic {topic} has the queues 0 to {len(queues) - 1}")
         return queues[row.queue]
+
+    async def _find_queues(self, topic: str, deadline_ms: UptimeMs) -> list[MessageQueue]:
+        """Return the queues of a topic, sorted; wait for a master. Raises: TopicNotFound, NetworkError, ClientError."""
+        while True:
+            try:
+                return sorted(await self._producer.queues(topic))
+            except NoMaster:
+                if not self._may_wait(deadline_ms):
+                    raise
+            await self._client.pause_for(TRY_AGAIN_MS)

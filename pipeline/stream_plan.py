@@ -15,7 +15,7 @@ from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.pace import PollPace
 from staticfire.pipeline.planning import QueueRange, limit_ends, plan_reads, split
 from staticfire.pipeline.survey import find_ends, patiently, wanted_queues
-from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.errors import NetworkError, TopicNotFound
 from staticfire.runtime.log import logger
 
 log = logger("pipeline")
@@ -30,7 +30,11 @@ class StreamPlan:
         self._pace = PollPace()
         self._queues: list[MessageQueue] = []
         self._there: Survey = {}
-        self._target: Offsets | None = None
+        self._target: Survey | None = None
+        self._no_route = ""
+        """Why a topic can't be looked at: it has no route."""
+        self._may_miss = False
+        """Whether topics without a route are left out. They are read again when they have one."""
 
     def initial(self) -> Checkpoint:
         """Return where a query without a checkpoint starts. Raises: StaticfireError."""
@@ -44,7 +48,7 @@ class StreamPlan:
     def freeze(self) -> None:
         """From now on, ignore messages after the current ends. Raises: StaticfireError."""
         self._look()
-        self._target = {queue: ends.max_offset for queue, ends in self._there.items()}
+        self._target = self._there
 
     def latest(self, start: Checkpoint, offsets_max: int | None) -> Checkpoint:
         """Return the offsets to read up to; `start` itself if there is nothing new. Raises: StaticfireError."""
@@ -68,18 +72,17 @@ class StreamPlan:
 
     def _ends(self, starts: Offsets) -> Offsets:
         """Return the ends to read up to. A known queue that doesn't exist any more keeps its offset."""
-        there = {queue: ends.max_offset for queue, ends in self._there.items()}
-        if self._target is not None:
-            there = self._target
-        return starts | there
+        there = self._there if self._target is None else self._target
+        return starts | {
+            queue: ends.max_offset for queue, ends in there.items() if not ends.may_lack(starts.get(queue, 0))
+        }
 
     def _look_for_news(self, starts: Offsets) -> None:
         wait_ms = self._pace.wait_ms(self._link.uptime_ms())
         if wait_ms:
             self._link.pause(wait_ms)
         self._look()
-        changed = any(ends.max_offset != starts.get(queue) for queue, ends in self._there.items())
-        self._pace.asked(self._link.uptime_ms(), changed)
+        self._pace.asked(self._link.uptime_ms(), changed=self._ends(starts) != starts)
 
     def _look(self) -> None:
         fresh = self._pace.may_ask_routes(self._link.uptime_ms())
@@ -92,19 +95,31 @@ class StreamPlan:
                 if fresh:
                     await self._find_queues(client)
                 fresh = True  # A broker that doesn't respond may be gone from the routes, so a retry fetches them.
-                return await find_ends(client, self._queues)
+                try:
+                    return await find_ends(client, self._queues)
+                except TopicNotFound as error:
+                    raise NetworkError(str(error)) from None  # It was deleted after its route was fetched.
 
-            return await patiently(client, self._options, attempt)
+            try:
+                return await patiently(client, self._options, attempt)
+            except SourceUnreachable:
+                if self._options.fail_on_data_loss or not self._no_route:
+                    raise
+                log.warning("topic_left_out", reason=self._no_route)
+                self._may_miss = True
+                return await patiently(client, self._options, attempt)
 
         self._there = self._link.ask(ask)
 
     async def _find_queues(self, client: ClusterClient) -> None:
+        self._no_route = ""
         try:
-            queues = await wanted_queues(client, self._options)
+            queues = await wanted_queues(client, self._options, self._may_miss)
         except SourceUnreachable as error:
-            if not self._queues:
+            if not self._queues and self._options.fail_on_data_loss:
                 raise  # The topic never existed.
-            raise NetworkError(str(error)) from None  # While a topic's only broker restarts, the topic has no route.
+            self._no_route = str(error)
+            raise NetworkError(self._no_route) from None  # While a topic's only broker restarts, it has no route.
         for queue in sorted(set(self._queues) - set(queues)):
             log.warning("queue_gone", queue=str(queue), reason="its broker is offline, or the topic has fewer queues")
         if self._options.pattern is not None:

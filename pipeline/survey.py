@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.cluster.routes import address_to_write, subscribe_queues
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
@@ -24,8 +24,6 @@ T = TypeVar("T")
 
 SURVEY_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 100
-
-NO_MESSAGES = QueueEnds(0, 0)
 
 
 async def find_queues(client: ClusterClient, topics: Iterable[str], may_miss: bool = False) -> list[MessageQueue]:
@@ -46,13 +44,13 @@ async def _route_queues(client: ClusterClient, topic: str, may_miss: bool) -> li
         raise SourceUnreachable(f"subscribe={topic}: {error.remark}") from None
 
 
-async def wanted_queues(client: ClusterClient, options: SourceOptions) -> list[MessageQueue]:
+async def wanted_queues(client: ClusterClient, options: SourceOptions, may_miss: bool = False) -> list[MessageQueue]:
     """Return the readable queues of all topics that a query reads now; none if no topic matches its pattern.
 
-    Raises: SourceUnreachable, NetworkError, BrokerAnswer.
+    `may_miss`: as in `find_queues`. Raises: SourceUnreachable, NetworkError, BrokerAnswer.
     """
     if options.pattern is None:
-        return await find_queues(client, options.topics)
+        return await find_queues(client, options.topics, may_miss)
     # A topic that is deleted between the two requests is no error: it doesn't match any more.
     return await find_queues(client, options.pattern.choose(*await all_topics(client)), may_miss=True)
 
@@ -76,12 +74,16 @@ async def all_topics(client: ClusterClient) -> tuple[list[str], set[str]]:
 async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> dict[MessageQueue, QueueEnds]:
     """Return the first and last offsets of queues. Raises: NetworkError, BrokerAnswer."""
     one_of = {(queue.topic, queue.broker_name): queue for queue in queues}
+    addresses = client.routes.addresses
     answers = await asyncio.gather(*(_topic_ends(client, queue) for queue in one_of.values()))
     known = {queue: ends for answer in answers for queue, ends in answer.items()}
-    return {queue: known.get(queue, NO_MESSAGES) for queue in queues}
+    return {
+        queue: QueueEnds(*known.get(queue, (0, 0)), address_to_write(addresses, queue.broker_name) is not None)
+        for queue in queues
+    }
 
 
-async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, QueueEnds]:
+async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, tuple[int, int]]:
     """Request the offsets of all queues of a topic on one broker."""
     request = GetTopicStats(topic=one.topic, bname=one.broker_name)
     answer = await client.ask_broker(one, request, SURVEY_TIMEOUT_MS)
@@ -90,7 +92,7 @@ async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQ
     if answer.body is None:
         return {}
     return {
-        MessageQueue(one.topic, one.broker_name, queue.queue_id): QueueEnds(offset.min_offset, offset.max_offset)
+        MessageQueue(one.topic, one.broker_name, queue.queue_id): (offset.min_offset, offset.max_offset)
         for queue, offset in answer.body.offset_table.items()
     }
 

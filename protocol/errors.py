@@ -46,6 +46,10 @@ class ClientError(StaticfireError):
     """The program requested something from the client that isn't possible."""
 
 
+class NoMaster(ClientError):
+    """A topic's brokers have only slaves now, which accept no messages: try again later."""
+
+
 class BrokerAnswer(StaticfireError):
     """The peer refused: `code` is RocketMQ's response code, `remark` its text.
 

@@ -18,6 +18,7 @@ from staticfire.protocol.errors import (
     ConnectFailed,
     ConnectionLost,
     NetworkError,
+    NoMaster,
     ProtocolError,
     StaticfireError,
 )
@@ -26,14 +27,14 @@ from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.times import UptimeMs
 
 
-def _unwritable(route: TopicRouteData) -> str:
-    """Describe why no queue can be written."""
+def _unwritable(topic: str, route: TopicRouteData) -> ClientError:
+    """Return the error that describes why no queue can be written."""
     slaves = {one.broker_name: one.broker_addrs for one in route.broker_datas if MASTER_ID not in one.broker_addrs}
     words = [without_master(name, slaves[name]) for name in sorted(slaves)]
     perms = [f"{one.broker_name}: perm {one.perm}" for one in route.queue_datas if one.broker_name not in slaves]
     if perms or not words:
         words.append(f"its route contains no broker with a master and write permission ({', '.join(perms)})")
-    return "; ".join(words)
+    return (NoMaster if slaves else ClientError)(f"topic {topic} has no writable queue: {'; '.join(words)}")
 
 
 class Destinations:
@@ -95,7 +96,7 @@ class Destinations:
         plain = self._client.namespace.unwrap(topic)
         queues = publish_queues(plain, route)
         if not queues:
-            raise ClientError(f"topic {topic} has no writable queue: {_unwritable(route)}")
+            raise _unwritable(topic, route)
         known = self.choices.get(topic)
         turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))
         choice = self.choices[plain] = self.choices[topic] = QueueChoice(topic, queues, self.sender, turn)

@@ -12,8 +12,10 @@ LIFE = """
                 ELSE 'waits' END AS state
     FROM (
         SELECT groupName, topic, messageId, p.place.brokerName, p.place.queueId, p.place.queueOffset, p.place.bornAt,
-               p.place.storedAt, p.copies
+               p.place.storedAt, p.copies,
+               wanted IS NULL OR coalesce(array_contains(wanted, p.place.tags), false) AS isWanted
         FROM pairs JOIN places AS p ON p.owner = '' AND p.reconsumeTimes = 0 AND p.place.topic = pairs.topic
+        LEFT JOIN subscribed_tags USING (groupName, topic)
     ) LEFT JOIN (
         SELECT groupName, messageId, min(beganAt) AS beganAt, min(endedAt) FILTER (WHERE outcome = 'done') AS handledAt,
                min_by(consumer, endedAt) FILTER (WHERE outcome = 'done') AS handledBy,
@@ -29,8 +31,9 @@ LIFE = """
         FROM handed_out GROUP BY ALL
     ) USING (groupName, topic, brokerName, queueId, queueOffset)
     LEFT JOIN progress USING (groupName, topic, brokerName, queueId)
+    WHERE isWanted OR attempts > 0
 """
-"""A message's life in each group that consumes its topic. Times are message time."""
+"""A message's life in each group that consumes its topic, and has subscribed to its tag. Times are message time."""
 
 LATENCY = """
     SELECT groupName, topic, messages, handled, measured, part[0] AS p50Ms, part[1] AS p90Ms, part[2] AS p99Ms, maxMs,

@@ -18,6 +18,7 @@ LEDGER = """
     SELECT consumer, outcome, messageId, reconsumeTimes, endedAt AS consumedAt FROM attempts
     WHERE groupName = :group AND topic = :topic AND outcome <> 'open'
 """
+FIRST_STORED = "SELECT messageId, storedAt, copies FROM life WHERE groupName = :group AND topic = :topic"
 QUEUE = "concat(topic, ' ', brokerName, ' ', queueId)"
 
 
@@ -56,8 +57,10 @@ class TableReader:
         )
 
     def _answers(self, pair: found.Pair) -> Any:
-        self._spark.sql(LEDGER, {"group": pair.group, "topic": pair.topic}).createOrReplaceTempView("consumption")
-        return Analysis(self._spark, pair.topic, pair.group, True).answers()
+        which = {"group": pair.group, "topic": pair.topic}
+        self._spark.sql(LEDGER, which).createOrReplaceTempView("consumption")
+        first_stored = self._spark.sql(FIRST_STORED, which)
+        return Analysis(self._spark, pair.topic, pair.group, True, first_stored).answers()
 
     def _rows(self, text: str, **arguments: Any) -> list[Any]:
         return self._spark.sql(text, arguments).collect()

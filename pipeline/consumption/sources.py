@@ -77,9 +77,9 @@ class SourceViews:
         ledger = given.ledger
         has_journal = not self._spark.sql("SELECT 1 FROM journal LIMIT 1").isEmpty()
         for name, text in (
-            ("stored", views.STORED), ("places", views.PLACES), ("handed_out", views.HANDED_OUT),
-            ("given_back", views.GIVEN_BACK), ("dead", views.DEAD), ("traces", views.TRACES), ("calls", views.CALLS),
-            ("returns", views.RETURNS),
+            ("stored", views.STORED), ("places", views.PLACES), ("subscribed_tags", views.SUBSCRIBED_TAGS),
+            ("handed_out", views.HANDED_OUT), ("given_back", views.GIVEN_BACK), ("dead", views.DEAD),
+            ("traces", views.TRACES), ("calls", views.CALLS), ("returns", views.RETURNS),
         ):  # fmt: skip
             self._view(name, text)
         told_by = self._attempts(ledger, has_journal)

@@ -40,6 +40,20 @@ TRACED = """
            timestamp_millis(beganMs + costMs) AS endedAt, coalesce(outcome, 'open') AS outcome
     FROM calls LEFT JOIN returns USING (requestId, messageId)
 """
+SUBSCRIBED_TAGS = """
+    SELECT groupName, topic, flatten(collect_set(split(trim(expression), ' *[|][|] *'))) AS wanted FROM (
+        SELECT groupName, topic, get_json_object(details, '$.expression') AS expression
+        FROM journal WHERE kind = 'subscribed'
+        UNION ALL
+        SELECT groupName,
+               explode(from_json(get_json_object(details, '$.subscriptions'), 'map<string,string>'))
+               AS (topic, expression)
+        FROM journal WHERE kind = 'joined'
+    ) WHERE expression <> '' GROUP BY groupName, topic
+    HAVING bool_and(NOT exists(split(trim(expression), ' *[|][|] *'), tag -> tag RLIKE '[*=<>() ]'))
+"""
+"""The tags that a group has subscribed to. A group that wants all tags, or has used a condition, isn't there."""
+
 HANDED_OUT = """
     SELECT groupName, client AS consumer, topic, brokerName, queueId, at AS deliveredAt, realAt,
            explode(sequence(queueOffset, endOffset - 1)) AS queueOffset
@@ -47,12 +61,12 @@ HANDED_OUT = """
 """
 STORED = """
     SELECT topic, regexp_extract(topic, '^%RETRY%(.+)$', 1) AS owner, brokerName, queueId, queueOffset, messageId,
-           reconsumeTimes, bornTimestamp AS bornAt, storeTimestamp AS storedAt
+           reconsumeTimes, bornTimestamp AS bornAt, storeTimestamp AS storedAt, tags
     FROM messages WHERE topic <> :trace AND topic <> :waiting AND NOT startswith(topic, '%DLQ%')
 """
 PLACES = """
     SELECT owner, messageId, reconsumeTimes, count(*) AS copies,
-           min_by(struct(topic, brokerName, queueId, queueOffset, storedAt, bornAt),
+           min_by(struct(topic, brokerName, queueId, queueOffset, storedAt, bornAt, tags),
                   struct(storedAt, brokerName, queueId, queueOffset)) AS place
     FROM stored GROUP BY owner, messageId, reconsumeTimes
 """
@@ -65,7 +79,11 @@ FROM_DELIVERIES = """
            if(givenBackAt IS NULL, 'done', 'failed') AS outcome
     FROM handed_out JOIN stored USING (topic, brokerName, queueId, queueOffset)
     LEFT JOIN given_back USING (groupName, topic, brokerName, queueId, queueOffset)
+    LEFT JOIN subscribed_tags USING (groupName, topic)
+    WHERE wanted IS NULL OR array_contains(wanted, tags)
 """
+"""A journal has the range of a delivery, which contains messages with other tags, too."""
+
 FACES = """
     SELECT realAt AS since, at AS showed, rate, lead(realAt) OVER (ORDER BY number) AS until FROM journal
     WHERE kind = 'clockSet' AND brokerName = (SELECT min(brokerName) FROM journal WHERE kind = 'clockSet')

@@ -18,7 +18,7 @@ from staticfire.pipeline.jobs.answers import Answers, Consumer, Dead, Latency, M
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CURVE_POINTS = 200
 SPANS_MS = (100, 200, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
@@ -29,7 +29,16 @@ MOMENTS_MAX = 120
 class Analysis:
     """Analyses a topic and a group that consumes it. Uses the view `messages`, and for ledgers `consumption`."""
 
-    def __init__(self, spark: "SparkSession", topic: str, group: str, has_ledgers: bool) -> None:
+    def __init__(
+        self,
+        spark: "SparkSession",
+        topic: str,
+        group: str,
+        has_ledgers: bool,
+        first_stored: "DataFrame | None" = None,
+    ) -> None:
+        """`first_stored`: the messages for the group, in the form of queries.FIRST_STORED; None: all of the topic."""
+        self._first_stored = first_stored
         self._spark = spark
         self._topic = topic
         self._group = group
@@ -37,7 +46,10 @@ class Analysis:
 
     def answers(self) -> Answers:
         """Return all results. Without ledgers, those that need them are None or empty."""
-        self._view("first_stored", queries.FIRST_STORED, topic=self._topic)
+        if self._first_stored is None:
+            self._view("first_stored", queries.FIRST_STORED, topic=self._topic)
+        else:
+            self._first_stored.createOrReplaceTempView("first_stored")
         views = ["first_stored"]
         if self._has_ledgers:
             self._view("first_handled", queries.FIRST_HANDLED)

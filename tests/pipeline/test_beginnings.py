@@ -18,6 +18,7 @@ from staticfire.pipeline.options import SourceOptions, parse_options
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.pulls import PullAhead
 from staticfire.pipeline.stream_plan import StreamPlan
+from staticfire.pipeline.survey import find_at
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.record import decode_records
 from staticfire.protocol.requests.upkeep import DeleteExpired
@@ -78,6 +79,33 @@ def test_queues_begin_and_end_each_at_its_own_time(cluster: Cluster) -> None:
         UsageError, match=r"startingOffsetsByTimestamp=.*: there is no queue orders broker-a/9; orders has"
     ):
         batch(read_options(cluster.namesrv, startingOffsetsByTimestamp=of(9, later)))
+
+
+@pytest.mark.parametrize("given", ["startingTimestamp", "endingTimestamp"])
+def test_messages_that_come_while_a_batch_is_planned_are_no_part_of_it(
+    monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders", queues=1)
+        send_to(cluster.namesrv, A0, [b"x"] * 7)
+
+        async def find_at_last(client: ClusterClient, times: dict[MessageQueue, int]) -> dict[MessageQueue, int]:
+            await asyncio.to_thread(send_to, cluster.namesrv, A0, [b"late"] * 3)
+            return await find_at(client, times)
+
+        monkeypatch.setattr("staticfire.pipeline.batch_plan.find_at", find_at_last)
+        tomorrow_ms = cluster.clock.now().message_ms + 86_400_000
+        planned = batch(read_options(cluster.namesrv, **{given: tomorrow_ms}))
+        assert planned == ([] if given == "startingTimestamp" else [QueueRange(A0, 0, 7)])
+
+
+def test_batch_that_begins_out_of_range_fails_or_reads_what_there_is(cluster: Cluster) -> None:
+    options = read_options(cluster.namesrv, startingOffsets='{"orders":{"broker-a":{"0":50,"1":7}}}')
+    with pytest.raises(
+        DataLost, match="orders broker-a/0: wanted offset 50 and all that follow, the broker has 0 to 7"
+    ):
+        batch(options)
+    assert batch(replace(options, fail_on_data_loss=False)) == [QueueRange(A0, 0, 7)]
 
 
 def test_stream_that_begins_out_of_range_fails_or_reads_what_there_is(cluster: Cluster) -> None:

@@ -1,6 +1,7 @@
 """What consumption was like: of consumers that trace, beside what they counted; and by tables made by hand."""
 
 import asyncio
+import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,7 +45,7 @@ COUNT, POISON = 60, b"7"
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MESSAGES = (
     "topic string, brokerName string, queueId int, queueOffset bigint, messageId string, reconsumeTimes int, "
-    "bornTimestamp timestamp, storeTimestamp timestamp, body binary"
+    "bornTimestamp timestamp, storeTimestamp timestamp, tags string, body binary"
 )
 NEW, OLD = "10.0.0.2@2#x", "10.0.0.1@1#x"
 
@@ -121,16 +122,18 @@ def at(ms: int) -> datetime:
     return BEGAN + timedelta(milliseconds=ms)
 
 
-def message(topic: str, offset: int, message_id: str, ms: int, tried: int = 0) -> tuple[Any, ...]:
-    return (topic, "a", 0, offset, message_id, tried, at(ms), at(ms), b"")
+def message(
+    topic: str, offset: int, message_id: str, ms: int, tried: int = 0, tags: str | None = None
+) -> tuple[Any, ...]:
+    return (topic, "a", 0, offset, message_id, tried, at(ms), at(ms), tags, b"")
 
 
 def noted(number: int, ms: int, kind: str, client: str = "", **more: Any) -> tuple[Any, ...]:
     """Return a record of the journal about queue 0 of orders."""
-    given = {"queueOffset": -1, "endOffset": -1, "words": "", "at": at(ms), "rate": None} | more
+    given = {"queueOffset": -1, "endOffset": -1, "words": "", "at": at(ms), "rate": None, "details": "{}"} | more
     return (
         number, "a", kind, given["at"], at(ms), client, "billing", "orders", 0, given["queueOffset"],
-        given["endOffset"], "", given["words"], given["rate"], "{}",
+        given["endOffset"], "", given["words"], given["rate"], given["details"],
     )  # fmt: skip
 
 
@@ -138,12 +141,14 @@ def attempt(consumer: str, message_id: str, began: int, ended: int, tried: int =
     return ("billing", consumer, message_id, tried, at(began), at(ended), outcome)
 
 
-def views(spark: SparkSession, settings: ConsumptionSettings, messages: Any, journal: Any, ledger: Any) -> Sources:
+def views(
+    spark: SparkSession, settings: ConsumptionSettings, messages: Any, journal: Any, ledger: Any | None
+) -> Sources:
     given = Given(
         spark.createDataFrame(messages, MESSAGES),
         spark.createDataFrame(journal, JOURNAL_COLUMNS),
         spark.createDataFrame([("billing", "orders", "a", 0, 4, 6)], PROGRESS_COLUMNS),
-        spark.createDataFrame(ledger, LEDGER_COLUMNS),
+        None if ledger is None else spark.createDataFrame(ledger, LEDGER_COLUMNS),
     )
     return SourceViews(spark, settings).make(given)
 
@@ -187,6 +192,35 @@ def test_duplicates_have_causes_queues_have_owners_and_what_waits_is_told(spark:
     (delay,) = findings.delays
     assert (delay.level, delay.waits, delay.p50_late_ms) == (1, 1, 4)
     assert [(one.consumer, one.attempts) for one in findings.members] == [("one", 5), ("two", 4)]
+
+
+@pytest.mark.parametrize(
+    ("subscribed", "ledger", "counted"),
+    [
+        ("a || c", None, (2, 2)),
+        ("a || c", [attempt("one", "m0", 10, 20), attempt("one", "m1", 20, 30)], (3, 2)),
+        ("a IS NULL", None, (5, 4)),
+    ],
+    ids=["from the journal", "with an earlier subscription", "by a condition"],
+)
+def test_messages_that_a_group_has_not_subscribed_to_are_not_counted(
+    spark: SparkSession, tmp_path: Path, subscribed: str, ledger: Any | None, counted: tuple[int, int]
+) -> None:
+    tags = ("a", "b", None, "c", "b")
+    messages = [message("orders", number, f"m{number}", 0, tags=tag) for number, tag in enumerate(tags)]
+    details = json.dumps({"subscriptions": {"orders": subscribed, "%RETRY%billing": "*"}})
+    journal = [
+        noted(1, 0, "joined", OLD, details=details), noted(2, 1, "tookOver", OLD, queueOffset=0),
+        noted(3, 2, "delivered", OLD, queueOffset=0, endOffset=4),
+    ]  # fmt: skip
+    settings = ConsumptionSettings("", str(tmp_path))
+    sources = views(spark, settings, messages, journal, ledger)
+    ConsumptionTables(spark, settings, sources).write()
+    findings = TableReader(spark, sources).findings()
+    (pair,) = findings.pairs
+    assert (pair.messages, pair.handled) == counted
+    assert sum(one.messages for one in findings.stuck) == counted[0] - counted[1]
+    assert findings.answers["billing", "orders"].stored == counted[0]
 
 
 def test_wall_clocks_are_translated_where_message_time_was_moved(spark: SparkSession, tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ def test_queue_whose_broker_is_away_is_waited_for() -> None:
     assert plan_reads({B0: 2}, {B0: 7}, {}) == ([QueueRange(B0, 2, 7)], [])
 
 
+def test_messages_that_only_the_master_has_are_waited_for_while_it_is_away() -> None:
+    slave = {A0: QueueEnds(0, 5, has_master=False)}
+    assert plan_reads({A0: 3}, {A0: 10}, slave) == ([QueueRange(A0, 3, 10)], [])
+    assert plan_reads({A0: 10}, {A0: 10}, slave) == ([], [])
+    assert plan_reads({A0: 10}, {A0: 5}, slave) == ([], [])
+    assert plan_reads({A0: 3}, {A0: 5}, slave) == ([QueueRange(A0, 3, 5)], [])
+
+
 def test_removed_messages_are_a_loss_and_the_rest_is_read() -> None:
     there = QueueEnds(40, 60)
     plan = plan_reads({A0: 10}, {A0: 50}, {A0: there})

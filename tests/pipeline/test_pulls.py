@@ -11,7 +11,7 @@ from staticfire.client import Message, MessageQueue, Producer
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.pipeline.errors import DataLost, SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
-from staticfire.pipeline.planning import QueueRange
+from staticfire.pipeline.planning import QueueEnds, QueueRange
 from staticfire.pipeline.pulls import PullAhead
 from staticfire.pipeline.stream_plan import StreamPlan
 from staticfire.pipeline.survey import find_at, find_ends, find_queues
@@ -126,7 +126,7 @@ async def test_survey_tells_queues_ends_and_moments(cluster: AsyncCluster) -> No
     async with ClusterClient(cluster.namesrv) as client:
         queues = await find_queues(client, ["orders"])
         assert queues == [FIRST]
-        assert await find_ends(client, queues) == {FIRST: (0, 5)}
+        assert await find_ends(client, queues) == {FIRST: QueueEnds(0, 5)}
         assert await find_at(client, {FIRST: 0}) == {FIRST: 0}
         assert await find_at(client, {FIRST: 2**42}) == {FIRST: 5}
         with pytest.raises(SourceUnreachable, match="subscribe=nothing: no route to topic nothing"):

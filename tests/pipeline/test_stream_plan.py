@@ -1,15 +1,20 @@
 """What a stream plans while brokers come and go. No Spark."""
 
+import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from staticfire import Cluster
-from staticfire.client import MessageQueue
+from staticfire.client import Admin, MessageQueue
+from staticfire.pipeline.batch_plan import Survey
 from staticfire.pipeline.errors import SourceUnreachable
-from staticfire.pipeline.link import link_to
+from staticfire.pipeline.link import ClusterLink, link_to
 from staticfire.pipeline.options import parse_options
+from staticfire.pipeline.planning import QueueEnds, QueueRange
 from staticfire.pipeline.stream_plan import StreamPlan
+from staticfire.protocol.times import UptimeMs
 from tests.pipeline.stand import send_to, set_queues
 
 FIRST = MessageQueue("orders", "broker-a", 0)
@@ -56,3 +61,78 @@ def test_a_limit_counts_what_a_new_queue_still_has(tmp_path: Path) -> None:
         (wanted,) = plan.ranges(start, end)
         assert (wanted.queue, wanted.size) == (new, 5)
         assert wanted.start > 5
+
+
+def plan_of(cluster: Cluster, **given: str) -> StreamPlan:
+    """Return the plan of a query from the earliest messages on, which waits 300 ms for what is away."""
+    known = {"nameServer": cluster.namesrv, "startingOffsets": "earliest", "reconnectTimeoutMs": "300"}
+    options = parse_options(known | given, {})
+    return StreamPlan(options, link_to(options))
+
+
+def delete(cluster: Cluster, topic: str) -> None:
+    async def run() -> None:
+        async with Admin(cluster.namesrv) as admin:
+            await admin.delete_topic(topic)
+
+    asyncio.run(run())
+
+
+def ends(orders: int, bills: int) -> dict[str, dict[str, dict[str, int]]]:
+    return {"bills": {"broker-a": {"0": bills}}, "orders": {"broker-a": {"0": orders}}}
+
+
+def test_a_topic_that_is_deleted_between_two_requests_for_routes_no_longer_matches_a_pattern() -> None:
+    with Cluster() as cluster:
+        for topic in ("orders", "bills"):
+            cluster.create_topic(topic, queues=1)
+            send_to(cluster.namesrv, FIRST._replace(topic=topic), [b"1"])
+        plan = plan_of(cluster, subscribePattern=".*")
+        end = plan.latest(plan.initial(), None)
+        delete(cluster, "bills")
+        assert plan.latest(end, None) == end == ends(orders=1, bills=1)
+        send_to(cluster.namesrv, FIRST, [b"2"])
+        assert plan.latest(end, None) == ends(orders=2, bills=1)
+
+
+def test_failondataloss_decides_about_a_deleted_topic_when_it_was_away_for_too_long() -> None:
+    with Cluster() as cluster:
+        for topic in ("orders", "bills"):
+            cluster.create_topic(topic, queues=1)
+            send_to(cluster.namesrv, FIRST._replace(topic=topic), [b"1"])
+        strict = plan_of(cluster, subscribe="orders,bills")
+        lenient = plan_of(cluster, subscribe="orders,bills", failOnDataLoss="false")
+        end = strict.latest(strict.initial(), None)
+        assert lenient.latest(end, None) == end == ends(orders=1, bills=1)
+        delete(cluster, "bills")
+        send_to(cluster.namesrv, FIRST, [b"2"])
+        with pytest.raises(SourceUnreachable, match=r"no route to topic bills .* tried for 300 ms"):
+            strict.latest(end, None)
+        restarted = plan_of(cluster, subscribe="orders,bills", failOnDataLoss="false")
+        for plan in (lenient, restarted):
+            assert plan.latest(end, None) == ends(orders=2, bills=1)
+
+
+class SlaveAlone:
+    """The link to a cluster whose master is away. Its slave lacks the last five of ten messages."""
+
+    def ask(self, _: object) -> Survey:
+        return {FIRST: QueueEnds(0, 5, has_master=False)}
+
+    def uptime_ms(self) -> UptimeMs:
+        return UptimeMs(0)
+
+    def pause(self, _: int) -> None:
+        """Don't wait."""
+
+
+@pytest.mark.parametrize("is_frozen", [False, True], ids=["running", "available now"])
+def test_a_slave_that_lacks_messages_is_no_loss_and_takes_no_offset_back(is_frozen: bool) -> None:
+    options = parse_options({"nameServer": "127.0.0.1:9876", "subscribe": "orders"}, {})
+    plan = StreamPlan(options, cast(ClusterLink, SlaveAlone()))
+    if is_frozen:
+        plan.freeze()
+    for offset, end in ((10, 10), (3, 5)):
+        start = {"orders": {"broker-a": {"0": offset}}}
+        assert plan.latest(start, None) == plan.latest(start, 100) == {"orders": {"broker-a": {"0": end}}}
+        assert plan.ranges(start, plan.latest(start, None)) == [QueueRange(FIRST, 3, 5)] * (offset < end)
