@@ -74,23 +74,6 @@ async def test_an_empty_master_whose_sends_wait_for_slaves_stores_nothing_before
     await pair.close()
 
 
-async def test_a_new_set_stores_messages_as_soon_as_a_nameserver_that_started_late_answers(
-    world: SimulatedWorld,
-) -> None:
-    """All start at once, and on a busy machine the nameserver may be the last one."""
-    pair = ReplicaSet(world, **SYNC)
-    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
-    world.freeze("namesrv")
-    starting = [asyncio.ensure_future(pair.start(name)) for name in (MASTER, SLAVE)]
-    await world.run_for(seconds=5)
-    assert "send again" in (await pair.send(b"early")).remark
-    world.thaw("namesrv")
-    await asyncio.gather(*starting)
-    assert (await pair.send(b"first")).code == 0
-    assert (await pair.bodies(SLAVE)) == [b"first"]
-    await pair.close()
-
-
 async def test_if_the_slave_loses_its_disk_too_the_master_that_waits_for_it_begins_again(world: SimulatedWorld) -> None:
     pair = await filled(ReplicaSet(world, **SYNC))
     lose_disk(pair, MASTER)

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.config import UpdateBrokerConfig
@@ -70,6 +72,23 @@ async def test_a_message_that_waits_for_nobody_is_answered_at_once(world: Simula
     began_ms = world.uptime_ms
     assert (await pair.send(b"1", topic=topic, WAIT="false")).code == 0
     assert world.uptime_ms - began_ms < 100
+    await pair.close()
+
+
+async def test_a_new_set_stores_messages_as_soon_as_a_nameserver_that_started_late_answers(
+    world: SimulatedWorld,
+) -> None:
+    """All start at once, and on a busy machine the nameserver may be the last one."""
+    pair = ReplicaSet(world, **SYNC, in_sync_replicas=2)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    world.freeze("namesrv")
+    starting = [asyncio.ensure_future(pair.start(name)) for name in (MASTER, SLAVE)]
+    await world.run_for(seconds=5)
+    assert "send again" in (await pair.send(b"early")).remark
+    world.thaw("namesrv")
+    await asyncio.gather(*starting)
+    assert (await pair.send(b"first")).code == 0
+    assert (await pair.bodies(SLAVE)) == [b"first"]
     await pair.close()
 
 
