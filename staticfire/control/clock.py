@@ -5,6 +5,7 @@ Behaviour
   to=, and settle=) moves it forward and responds when consumers are at rest, with what was delivered.
 - 409 when consumers don't settle (NOT_AT_REST) or another client is moving the clock (CLOCK_BUSY). 400 for unreadable
   values and for a target in the past. Errors have the code, too.
+- A caller that closes the connection, after a timeout of its own for example, ends its advance: time stops where it is.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -55,11 +56,12 @@ async def advance(call: ControlCall) -> Reply:
     query = call.query
     if ("by" in query) == ("to" in query):
         raise UsageError("an advance needs ?by=2h or ?to=2027-01-01T00:00:00Z, one of them")
-    report = await call.cluster.clock.advance(
-        parse_duration(query["by"]) if "by" in query else None,
-        parse_moment(query["to"]) if "to" in query else None,
-        parse_duration(query["settle"]) if "settle" in query else None,
-    )
+    async with call.cluster.connected() as client:  # The nameserver ends the advance when this connection is closed.
+        report = await ClusterClock(client.pool, call.cluster.namesrv).advance(
+            parse_duration(query["by"]) if "by" in query else None,
+            parse_moment(query["to"]) if "to" in query else None,
+            parse_duration(query["settle"]) if "settle" in query else None,
+        )
     return Reply(report.as_json())
 
 
@@ -109,5 +111,6 @@ ROUTES = (
             Parameter("settle", "how long consumers may take after each step"),
         ),
         refusals=_BUSY,
+        ends_with_caller=True,
     ),
 )

@@ -120,6 +120,8 @@ class Route:
     """The type of the JSON body; None: no body."""
     is_open: bool = False
     """Whether undeclared parameters are passed to the handler, too."""
+    ends_with_caller: bool = False
+    """Whether the handler is cancelled when its caller closes the connection."""
     refusals: Mapping[int, str] = field(default_factory=dict)
     """By status: when this status is returned."""
     kind: str = JSON

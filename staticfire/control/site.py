@@ -47,6 +47,8 @@ REASON_CHARS_MAX = 200
 # How long responses that are in progress may take when the cluster stops.
 CLOSE_TIMEOUT_S = 1.0
 BODY_BYTES_MAX = 1024 * 1024
+# How often a handler that ends with its caller looks whether the caller is still there. aiohttp doesn't notify it.
+CALLER_LOOK_S = 0.1
 
 Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -177,10 +179,23 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
             raise UsageError("it takes no body; its parameters belong into the address, after a question mark")
         _refuse_repeated(request)
         query = route.read(request.query)
-        reply = await route.answer(ControlCall(cluster, request.match_info, query, body))
+        answering = route.answer(ControlCall(cluster, request.match_info, query, body))
+        reply = await (_while_connected(request, answering) if route.ends_with_caller else answering)
         return await _sent(request, reply)
 
     return serve
+
+
+async def _while_connected(request: web.Request, answering: Awaitable[Reply]) -> Reply:
+    """Return the response; cancel the handler if its caller leaves. Raises: ConnectionResetError (the caller left)."""
+    task = asyncio.ensure_future(answering)
+    try:
+        while not (await asyncio.wait([task], timeout=CALLER_LOOK_S))[0]:
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("its caller has closed the connection")
+    finally:
+        task.cancel()
+    return task.result()
 
 
 async def _body(request: web.Request) -> bytes:

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from staticfire import Cluster
 from staticfire.client import ClockReport, ConsumeStatus, Message, Producer, PushConsumer
 from staticfire.protocol.errors import BrokerAnswer, NotAtRest, UsageError
-from tests.cli.commands import call, get, one_line
+from tests.cli.commands import TIMEOUT_S, call, get, one_line
 
 pytestmark = pytest.mark.row("S1")
 
@@ -46,6 +47,13 @@ async def stuck_consumer(cluster: Cluster) -> AsyncIterator[None]:
         await hanging.wait()
         yield
         release.set()
+
+
+async def has_mode(cluster: Cluster, mode: str) -> None:
+    """Return when message time has this mode."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while (await asyncio.to_thread(cluster.clock.now)).mode != mode:
+            pass
 
 
 def post(url: str, body: object) -> tuple[int, Any]:
@@ -297,3 +305,15 @@ async def test_of_two_drivers_at_once_one_is_refused(cluster: Cluster) -> None:
         answers = await asyncio.gather(*(loop.run_in_executor(None, get, advance, "POST") for _ in range(2)))
     assert [status for status, _ in answers] == [409, 409]
     assert sorted(refused["code"] for _, refused in answers) == ["CLOCK_BUSY", "NOT_AT_REST"]
+
+
+async def test_an_advance_ends_when_its_caller_closes_the_connection(cluster: Cluster) -> None:
+    """Otherwise, time would jump by five hours as soon as the consumer is done, perhaps in the next test."""
+    port = urlsplit(cluster.control).port
+    async with stuck_consumer(cluster):
+        _, caller = await asyncio.open_connection("127.0.0.1", port)
+        caller.write(b"POST /clock/advance?by=5h&settle=10m HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+        await has_mode(cluster, "frozen")
+        caller.close()
+        await has_mode(cluster, "real")
+    assert (await asyncio.to_thread(cluster.clock.now)).ahead_ms < HOUR_MS

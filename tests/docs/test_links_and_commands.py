@@ -1,4 +1,4 @@
-"""Links of README and docs/ lead somewhere, and each command that they show is one."""
+"""Links of README and docs/ lead somewhere, and each command and HTTP request that they show is one."""
 
 import re
 import shlex
@@ -9,12 +9,17 @@ import click
 import pytest
 
 from staticfire.cli.commands import staticfire
+from staticfire.control.all_routes import ROUTES
 from tests.cli.commands import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^    staticfire .*$", re.MULTILINE)
+
+REQUEST = re.compile(
+    r"(?:\b(GET|POST|PUT|DELETE) |(?:localhost|127\.0\.0\.1):8082|\$\{?(?:STATICFIRE_CONTROL|CONTROL)\}?)(/[\w.%/{}-]*)"
+)
 
 
 def anchors(document: Path) -> set[str]:
@@ -64,3 +69,14 @@ def test_each_command_is_one(document: str, line: str) -> None:
             name, command = found or "", following
     except click.ClickException as error:
         pytest.fail(f"{document}: {line}: {error.format_message()}")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=[str(one.relative_to(ROOT)) for one in DOCUMENTS])
+def test_each_http_request_is_one_of_the_control_endpoint(document: Path) -> None:
+    known = [(route.method, re.compile(re.sub(r"\{[^}]*\}", "[^/]+", route.path))) for route in ROUTES]
+    unknown = [
+        f"{method} {path}".strip()
+        for method, path in REQUEST.findall(document.read_text())
+        if not any(method in ("", its) and pattern.fullmatch(path.rstrip("/.") or "/") for its, pattern in known)
+    ]
+    assert unknown == []
