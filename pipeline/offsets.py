@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.durations import MOMENT_MS_MAX
 from staticfire.protocol.errors import UsageError
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -45,8 +46,9 @@ def parse_times(text: str) -> GivenOffsets:
     """Parse the times of an option, in milliseconds since 1970. Raises: UsageError."""
     times = _by_queue(text, f"write JSON like {_TIMES_EXAMPLE}; this text is not valid")
     for queue, stored_ms in times.items():
-        if stored_ms < 0:
-            raise UsageError(f"the time of {queue} is {stored_ms}; write milliseconds since 1970")
+        if not 0 <= stored_ms <= MOMENT_MS_MAX:
+            words = f"write milliseconds since 1970, at most {MOMENT_MS_MAX}"
+            raise UsageError(f"the time of {queue} is {stored_ms}; {words}")
     return GivenOffsets(text, times)
 
 

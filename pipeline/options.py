@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from staticfire.pipeline.expressions import EVERYTHING, TAG, SourceExpression, parse_expression
 from staticfire.pipeline.offsets import EARLIEST, LATEST, GivenOffsets, parse_offsets, parse_times
 from staticfire.pipeline.topic_pattern import TopicPattern, parse_pattern
+from staticfire.protocol.durations import MOMENT_MS_MAX
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import TOOLS_GROUP, group_fault, topic_fault
 from staticfire.runtime.addresses import parse_addresses
@@ -101,8 +102,8 @@ def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) ->
         group=group_of(given, TOOLS_GROUP),
         starting_offsets=read.boundary("startingOffsets"),
         ending_offsets=read.boundary("endingOffsets") or LATEST,
-        starting_ms=read.integer("startingTimestamp", 0),
-        ending_ms=read.integer("endingTimestamp", 0),
+        starting_ms=read.integer("startingTimestamp", 0, MOMENT_MS_MAX),
+        ending_ms=read.integer("endingTimestamp", 0, MOMENT_MS_MAX),
         starting_times=read.times("startingOffsetsByTimestamp"),
         ending_times=read.times("endingOffsetsByTimestamp"),
         is_late_start_latest=read.one_of(_STRATEGY, ("latest", "error"), "latest") == "latest",

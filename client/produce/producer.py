@@ -188,11 +188,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         return future
 
     def _fitting(self, queue: MessageQueue | None, message: Message) -> MessageQueue | None:
-        """Return the queue with its plain name. Raises: ClientError (it belongs to another topic, not a message)."""
-        if queue is None:
-            return None
+        """Return the queue with its plain name. Raises: ClientError (it isn't one, or of another topic; no message)."""
         if not isinstance(message, Message):
             raise not_a_message(message)
+        if queue is None:
+            return None
+        if not isinstance(queue, MessageQueue) or queue.queue_id < 0:
+            raise ClientError(f"{queue!r:.200} isn't a queue: `queues(topic)` of a producer returns those of a topic")
         namespace = self.client.namespace
         if queue.topic != message.topic and namespace.wrap(queue.topic) != namespace.wrap(message.topic):
             raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")

@@ -175,9 +175,9 @@ class SimpleConsumer(ClientService):
 
 
 def _within(name: str, value: int | None, default: int, least: int, most: int) -> int:
-    """Return a parameter, or its default. Raises: ClientError if it is out of range."""
+    """Return a parameter, or its default. Raises: ClientError if it is out of range, or not a whole number."""
     chosen = default if value is None else value
-    if not least <= chosen <= most:
+    if not isinstance(chosen, int) or not least <= chosen <= most:
         raise ClientError(f"{name}={chosen!r}: it must be a whole number from {least} to {most}")
     return chosen
 

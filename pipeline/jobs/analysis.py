@@ -24,6 +24,7 @@ CURVE_POINTS = 200
 SPANS_MS = (100, 200, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
 # A curve with more points would look like a filled area.
 MOMENTS_MAX = 120
+NO_DEAD = Dead(0, 0, None)
 
 
 class Analysis:
@@ -68,7 +69,7 @@ class Analysis:
         retries, dead = retry_topic(self._group), dead_letter_topic(self._group)
         returns = self._rows(queries.RETURNS, retries=retries, dead=dead)
         came_back = {row.times: row for row in returns if row.topic == retries}
-        letters = _dead([row for row in returns if row.topic == dead])
+        letters = next((Dead(one.stored, one.messages, one.afterMs) for one in returns if one.topic == dead), NO_DEAD)
         if not self._has_ledgers:
             return Answers(total.stored, total.messages, None, None, (), _tries(total, came_back, {}), letters, 0)
         tried = {row.times: row for row in self._rows(queries.TRIES)}
@@ -129,12 +130,6 @@ def _tries(total: Any, came_back: dict[int, Any], tried: dict[int, Any]) -> tupl
         copies, messages = (stored.stored, stored.messages) if stored else (0, 0)
         tries.append(Try(times, copies, messages, handled, failed, after_ms))
     return tuple(tries)
-
-
-def _dead(rows: list[Any]) -> Dead:
-    after_ms = [row.afterMs for row in rows if row.afterMs is not None]
-    letters, messages = sum(row.stored for row in rows), sum(row.messages for row in rows)
-    return Dead(letters, messages, max(after_ms) if after_ms else None)
 
 
 def span_of(duration_ms: int) -> int:

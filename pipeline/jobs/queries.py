@@ -41,10 +41,13 @@ TRIES = """
     FROM consumption GROUP BY reconsumeTimes
 """
 RETURNS = """
-    SELECT topic, reconsumeTimes AS times, count(*) AS stored, count(DISTINCT messageId) AS messages,
+    SELECT topic, if(topic = :dead, -1, reconsumeTimes) AS times, count(*) AS stored,
+           count(DISTINCT messageId) AS messages,
            percentile(unix_millis(storeTimestamp) - unix_millis(storedAt), 0.5) AS afterMs
-    FROM messages JOIN first_stored USING (messageId) WHERE topic IN (:retries, :dead) GROUP BY topic, reconsumeTimes
+    FROM messages JOIN first_stored USING (messageId) WHERE topic IN (:retries, :dead) GROUP BY topic, times
 """
+"""Retries by number of attempts, and all dead letters in one row."""
+
 HANDLED_TWICE = """
     SELECT coalesce(sum(times - 1), 0) AS more FROM
     (SELECT count(*) AS times FROM consumption WHERE outcome = 'done' GROUP BY messageId)

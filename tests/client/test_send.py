@@ -214,8 +214,12 @@ async def test_a_batch_for_a_queue_of_another_topic_is_refused(world: SimulatedW
         with pytest.raises(ClientError, match="the message's topic orders isn't that of the queue bills"):
             await producer.send_batch([Message("orders", b"1")], queue=MessageQueue("bills", "broker-a", 3))
         for send in (producer.send, producer.send_oneway):
-            with pytest.raises(ClientError, match="a producer sends Message objects"):
-                await send("orders", queue=MessageQueue("orders", "broker-a", 3))  # type: ignore[arg-type]
+            for queue in (MessageQueue("orders", "broker-a", 3), None):
+                with pytest.raises(ClientError, match="a producer sends Message objects"):
+                    await send("orders", queue=queue)  # type: ignore[arg-type]
+            for unusable in ("orders", MessageQueue("orders", "broker-a", -1)):
+                with pytest.raises(ClientError, match="isn't a queue: `queues"):
+                    await send(Message("orders", b"1"), queue=unusable)  # type: ignore[arg-type]
         with pytest.raises(ClientError, match="a producer sends Message objects"):
             await producer.send_batch(["orders"], queue=MessageQueue("orders", "broker-a", 3))  # type: ignore[list-item]
     assert cluster.bodies == []

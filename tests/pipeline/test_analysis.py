@@ -75,6 +75,14 @@ def test_tries_tell_the_road_to_the_dead_letters(spark: SparkSession) -> None:
     assert (answers.dead.letters, answers.dead.messages, answers.dead.after_ms) == (1, 1, 41_000.0)
 
 
+def test_dead_letters_have_one_median_however_often_each_was_tried(spark: SparkSession) -> None:
+    messages = [("orders", f"m{number}", at(0), 0) for number in range(5)]
+    messages += [("%DLQ%billing", f"m{number}", at(100), 0) for number in range(4)]
+    messages += [("%DLQ%billing", "m4", at(90_000), 16), ("%DLQ%billing", "m0", at(200), 1)]
+    dead = ask(spark, messages, None).dead
+    assert (dead.letters, dead.messages, dead.after_ms) == (6, 5, 100.0)
+
+
 def test_without_ledgers_the_topics_tell_what_they_know(spark: SparkSession) -> None:
     messages = [("orders", "bad", at(0), 0), ("%RETRY%billing", "bad", at(10_000), 1)]
     answers = ask(spark, messages, None)

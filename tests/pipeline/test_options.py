@@ -72,6 +72,10 @@ def test_numbers_are_taken_as_they_are_given(name: str, field: str) -> None:
         ({"minPartitions": "two"}, "minPartitions=two: write a whole number"),
         ({"pullBatchSize": "70000"}, "pullBatchSize=70000: write a whole number from 1 to 65536"),
         ({"startingTimestamp": "today"}, "startingTimestamp=today: .* milliseconds since 1970"),
+        (
+            {"startingTimestamp": "10" * 20},
+            "startingTimestamp=.*: write a whole number from 0 to 999999999999999, milli",
+        ),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss=maybe: write true or false"),
         ({"protocol": "kafka"}, "protocol=kafka: write staticfire or rocketmq"),
         ({"subExpression": "||"}, "subExpression=\\|\\|: '\\|\\|' contains no tag"),

@@ -217,6 +217,8 @@ async def test_what_cant_be_asked_for(world: SimulatedWorld, shop: Shop) -> None
         consumer.subscribe(TOPIC)
         with pytest.raises(ClientError, match="max_messages=33: it must be a whole number from 1 to 32"):
             await consumer.receive(33)
+        with pytest.raises(ClientError, match="max_messages='3': it must be a whole number"):
+            await consumer.receive("3")  # type: ignore[arg-type]
         with pytest.raises(ClientError, match="invisible_ms=-1"):
             await consumer.receive(invisible_ms=-1)
         with pytest.raises(ClientError, match="await_ms=-1"):
