@@ -193,7 +193,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             raise not_a_message(message)
         if queue is None:
             return None
-        if not isinstance(queue, MessageQueue) or queue.queue_id < 0:
+        if not _is_queue(queue):
             raise ClientError(f"{queue!r:.200} isn't a queue: `queues(topic)` of a producer returns those of a topic")
         namespace = self.client.namespace
         if queue.topic != message.topic and namespace.wrap(queue.topic) != namespace.wrap(message.topic):
@@ -407,6 +407,10 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
         return list(await self._open.queues(topic))
+
+
+def _is_queue(chosen: object) -> bool:
+    return isinstance(chosen, MessageQueue) and chosen.queue_id >= 0
 
 
 class BlockingProducer(BlockingFace[Producer]):

@@ -174,7 +174,7 @@ class SimpleConsumer(ClientService):
         return self._working
 
 
-def _within(name: str, value: int | None, default: int, least: int, most: int) -> int:
+def _within(name: str, value: object, default: int, least: int, most: int) -> int:
     """Return a parameter, or its default. Raises: ClientError if it is out of range, or not a whole number."""
     chosen = default if value is None else value
     if not isinstance(chosen, int) or not least <= chosen <= most:
