@@ -41,6 +41,8 @@ class HeldMessage(msgspec.Struct, gc=False, eq=False):
     """Set while a renewal is in flight: it changes the handle."""
     dead_words: str | None = None
     """The broker's response when it stored the dead letter. Set while only the acknowledgement is missing."""
+    burying: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Locked while its dead letter is being stored."""
     settling: int = 0
     """The number of requests of its client in flight. Meanwhile it is neither renewed nor returned."""
 

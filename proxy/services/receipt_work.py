@@ -106,14 +106,15 @@ class ReceiptWork:
     ) -> str:
         """Move a message to the dead letters and acknowledge it; return the broker's message.
 
-        A message that is held is stored only once: after a failed acknowledgement, the next call repeats only that.
+        A message that is held is stored only once: a call that is repeated meanwhile waits for the first one, and after
+        a failed acknowledgement the next call repeats only that.
         Raises: StaticfireError; the message is redelivered then.
         """
-        if held is not None and held.dead_words is not None:
-            words = held.dead_words
-        else:
+        if held is None:
             words = await self._store_dead(topic, group, receipt, message_id)
-            if held is not None:
+        else:
+            async with held.burying:
+                words = held.dead_words or await self._store_dead(topic, group, receipt, message_id)
                 held.dead_words = words
         await self.ack(topic, group, receipt)
         return words

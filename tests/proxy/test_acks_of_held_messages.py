@@ -102,6 +102,18 @@ async def test_a_forward_that_its_client_cancels_leaves_one_dead_letter(stand: G
     assert not await is_redelivered(stand)
 
 
+async def test_a_forward_that_is_repeated_before_the_first_has_ended_leaves_one_dead_letter(stand: GrpcStand) -> None:
+    message = await at_work(stand)
+    stand.world.freeze("broker-a")
+    await cancelled_after(stand, 0.5, forward(stand, message))
+    repeated = asyncio.ensure_future(forward(stand, message))
+    await stand.world.run_for(seconds=0.5)
+    stand.world.thaw("broker-a")
+    assert (await repeated).status.code == pb.Code.OK
+    assert await dead_letters(stand) == [b"long"]
+    assert not await is_redelivered(stand)
+
+
 async def test_a_forward_whose_acknowledgement_is_refused_leaves_one_dead_letter(stand: GrpcStand) -> None:
     is_refused = refused_at_times(stand, RequestCode.ACK_MESSAGE, ResponseCode.SYSTEM_BUSY)
     message = await at_work(stand)
