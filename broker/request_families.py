@@ -77,6 +77,8 @@ class NextCore(NamedTuple):
     """Starts a new core, with the given message time and settings if there are some; returns its tables."""
     dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
     """The dispatchers of the connections, each with the newest core's own: for clients, then for nameservers."""
+    lost: Callable[[Connection], None]
+    """Notifies the newest core that a connection was lost."""
 
 
 class Family(Protocol):

@@ -204,7 +204,7 @@ class Broker(Service):
         from staticfire.broker.snapshots.change import change  # here: most brokers never save one
 
         try:
-            core = NextCore(self._end_core, self._next_core, self._dispatchers)
+            core = NextCore(self._end_core, self._next_core, self._dispatchers, self._lost)
             answer = await change(call.request, self.tables, core)
         except (StaticfireError, OSError) as error:
             call.answer(failure(error, call))
@@ -238,7 +238,7 @@ class Broker(Service):
 
         try:
             await self._is_ready.wait()
-            core = NextCore(self._end_core, self._next_core, self._dispatchers)
+            core = NextCore(self._end_core, self._next_core, self._dispatchers, self._lost)
             answer = await take_role(change, self.tables, core)
         except (StaticfireError, OSError) as error:
             log.error("role_not_changed", role=change.role, error=str(error))
@@ -275,6 +275,9 @@ class Broker(Service):
 
     def _disconnected(self, connection: Connection) -> None:
         self.tables.statistics.channel(CLOSE)
+        self._lost(connection)
+
+    def _lost(self, connection: Connection) -> None:
         self._core.disconnected(connection)
 
     def _lost_nameserver(self, address: str, _: Connection) -> None:

@@ -61,6 +61,8 @@ class PopHandlers:
 
     def pop(self, call: Call) -> Answer | None:
         """Answer a pop, or hold it until a message arrives."""
+        if not call.connection.is_open:
+            return None  # It has waited while a snapshot was saved, or restored.
         request: PopMessage = call.request
         now_ms = self._wall_ms()
         born_ms = request.born_time or now_ms

@@ -40,7 +40,7 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
     except (StorageError, OSError) as error:
         trouble = error
     now = await core.begin(None, settings)
-    handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
+    handles = [gate.open(own, core.lost) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
     for handle in handles:
         handle()
     if trouble is not None:

@@ -60,7 +60,7 @@ async def change(
     is_back = not is_save and trouble is None
     reading = clock_then(info, state.clock, machine.clock.wall_ms()) if is_back else None
     now = await core.begin(reading, None)
-    handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
+    handles = [gate.open(own, core.lost) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
     moved = reset_consumers(now, tables.groups.offsets) if is_back else 0
     for handle in handles:
         handle()

@@ -1,11 +1,13 @@
 """Hold requests that arrive while a broker has no core, until the next core can handle them. Pure."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.frame_reader import Handler
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 CALLS_MAX = 100_000
@@ -48,13 +50,20 @@ class Gate:
 
         return wait
 
-    def open(self, core: Dispatcher) -> Callable[[], None]:
-        """Switch to the handlers of a new core; return a function that handles the held requests."""
+    def open(self, core: Dispatcher, lost: Callable[[Connection], None]) -> Callable[[], None]:
+        """Switch to the handlers of a new core; return a function that handles the held requests.
+
+        `lost` is called with the connections that were closed meanwhile, after their requests: what these have
+        registered, such as a member of a group, must not be kept.
+        """
         self._dispatcher.routes.guard(None)
         self._dispatcher.take_over(core)
-        return self._handle
+        return partial(self._handle, lost)
 
-    def _handle(self) -> None:
+    def _handle(self, lost: Callable[[Connection], None]) -> None:
         waiting, self._waiting = self._waiting, []
         for code, refusing, call in waiting:
             self._dispatcher.handle_late(refusing or self._dispatcher.routes.handlers[code], call)
+        for connection in dict.fromkeys(one.call.connection for one in waiting):
+            if not connection.is_open:
+                lost(connection)

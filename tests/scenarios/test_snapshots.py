@@ -21,10 +21,12 @@ from staticfire.control.snapshots import remove, restore, save, saved
 from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.faults import AddFault, FaultRule, RemoveFault
 from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.snapshots import GetSnapshots, RemoveSnapshot, RestoreSnapshot, SaveSnapshot
+from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.process import ProcessKilled
 from staticfire.simulation.world.workers import SimulatedWorkers
@@ -312,3 +314,25 @@ async def test_a_fault_rule_that_is_added_while_a_snapshot_is_copied_ends_its_re
     await shop.send_many(4)
     await put_back(shop)
     assert sum(shop.ends().values()) == 16
+
+
+async def test_requests_of_a_client_that_leaves_while_they_wait_for_a_snapshot_leave_nothing(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    """It would be a member of its group for two minutes, with queues that no other member consumes."""
+    await shop.send(b"popped", queue=0)
+    workers, address = world.machine("broker-a").workers, addresses(shop)["broker-a"]
+    assert isinstance(workers, SimulatedWorkers)
+    workers.run_ms = 50  # A large snapshot.
+    pool, leaving = shop.producer.client.pool, ConnectionPool(world.machine("leaving", "10.0.9.9"))
+    heartbeat = Heartbeat(body=HeartbeatData("c1", [], [ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING")]))
+    pop = PopMessage("poppers", TOPIC, -1, 32, HOUR_MS, 0, 0, 0)
+    saving = asyncio.ensure_future(put_away(shop))
+    await world.run_for(3)
+    answers = asyncio.gather(*(leaving.ask(address, one, 3_000) for one in (heartbeat, pop)), return_exceptions=True)
+    await world.run_for(3)
+    await leaving.close()
+    await answers
+    assert (await saving)["messages"] == 1
+    assert "billing" not in shop.brokers["broker-a"].tables.groups.consumers.consumer_table
+    assert (await pool.ask(address, pop, 3_000)).code == 0
