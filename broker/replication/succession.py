@@ -7,7 +7,8 @@
   slave; if a slave has messages, it accepts none until that one has taken over. It asks for a while: a nameserver that
   has just started doesn't know the others yet.
 - A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason. It waits ten
-  seconds for the first answer: on a busy machine the nameserver of a new cluster may start later than its brokers.
+  seconds for the first answer of a nameserver that accepts connections: on a busy machine that of a new cluster may
+  start later than its brokers.
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
   has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
   and slaves remove what follows.
