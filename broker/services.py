@@ -89,4 +89,6 @@ def _pop_tables(tables: BrokerTables, topic: str) -> "PopTables":
     state, journals = tables.state, tables.journals
     log = PopLog(state.store, state.clock, topic)
     journal = None if journals is None else journals.pulls
-    return PopTables(state, tables.topics, tables.groups, tables.statistics, journal, log)
+    pops = PopTables(state, tables.topics, tables.groups, tables.statistics, journal, log, before=tables.popped)
+    tables.popped = pops
+    return pops

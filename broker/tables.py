@@ -42,6 +42,7 @@ from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.broker.journal.logs import Journals
+    from staticfire.broker.pop.tables import PopTables
 
 log = logger("broker")
 
@@ -64,13 +65,15 @@ class BrokerTables(msgspec.Struct):
     changes: Changes
     journals: "Journals | None"
     """None if the broker keeps no journal."""
+    popped: "PopTables | None" = None
+    """What clients have popped; None until the first pop. It is the last core's until this core has its own."""
 
 
 def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables | None = None) -> BrokerTables:
     """Return the tables of a broker that hasn't started: nothing is read from the disk yet.
 
-    `before` are the tables of the same broker's last core, which is closed. Its clients, locks, message time,
-    statistics and journals are taken over.
+    `before` are the tables of the same broker's last core, which is closed. Its clients and what they have popped,
+    locks, message time, statistics and journals are taken over.
     """
     folder = settings.store_path_root_dir
     levels = LevelHistory(DelayLevels.parse(settings.message_delay_level))
@@ -106,6 +109,7 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         peers=_access_peers(journals) if before is None else before.peers,
         changes=Changes(config_files),
         journals=journals,
+        popped=None if before is None else before.popped,
     )
 
 

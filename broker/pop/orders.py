@@ -42,7 +42,7 @@ class OrderStates:
         self._free_ms: dict[PlaceKey, int] = {}
         self._soonest_ms = NEVER_MS
         # By queue: the numbers of the clients that have its messages, by offset; see `CheckPoint.owner`. They aren't in
-        # the log: after a restart no client has a message.
+        # the log: after a restart no client has a message. The next core of the same process takes them over.
         self._owners: dict[PlaceKey, dict[int, int]] = {}
 
     def take_soonest(self) -> int:
@@ -80,6 +80,13 @@ class OrderStates:
     def change_owner(self, place: GroupQueue, offset: int, owner: int) -> None:
         """Note which client has a message now, or that it was given back."""
         self._owners.setdefault((place.group, place.topic, place.queue_id), {})[offset] = owner
+
+    def take_owners(self, before: "OrderStates") -> None:
+        """Take over the owners of the states that are the same pops."""
+        for key, owners in before._owners.items():
+            state = self._states.get(key)
+            if state is not None and state.pop_ms == before._states[key].pop_ms:
+                self._owners[key] = owners
 
     def owned(self) -> Iterator[tuple[int, int]]:
         """Yield when a queue becomes free, and the owner of each message that it waits for."""

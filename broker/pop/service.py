@@ -55,6 +55,7 @@ class PopService:
     def restore(self) -> None:
         """Restore what is in flight. Raises: StorageError."""
         self._recovery.restore()
+        self._tables.take_owners()
         if self._tables.in_flight.check_points:
             log.info("pops_in_flight", check_points=self._tables.in_flight.check_points, next_due_ms=self.next_due_ms())
 

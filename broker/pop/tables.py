@@ -59,6 +59,22 @@ class PopTables(msgspec.Struct):
     in_flight: InFlight = msgspec.field(default_factory=InFlight)
     orders: OrderStates = msgspec.field(default_factory=OrderStates)
     owners: Owners = msgspec.field(default_factory=Owners)
+    before: "PopTables | None" = None
+    """Those of the broker's last core, until this one has restored what is in flight."""
+
+    def take_owners(self) -> None:
+        """Take over which client has which message: the clients of the last core are still connected."""
+        before, self.before = self.before, None
+        if before is None:
+            return
+        self.owners = before.owners
+        for queue in self.in_flight:
+            known = before.in_flight.find(queue.place.group, queue.place.topic, queue.place.queue_id)
+            for one in list(queue):
+                old = None if known is None else known.find(one.start, one.pop_ms)
+                if old is not None:
+                    self.in_flight.put(queue, one._replace(owner=old.owner))
+        self.orders.take_owners(before.orders)
 
     def put(self, queue: PoppedQueue, new: CheckPoint, committed: int = NO_OFFSET) -> None:
         """Add a check-point, and note it. `committed`: the group's new offset."""

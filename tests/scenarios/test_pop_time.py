@@ -13,6 +13,7 @@ from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.pop_handles import parse_start_offsets
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleTime, PopMessage
+from staticfire.protocol.requests.snapshots import SaveSnapshot
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
@@ -178,6 +179,23 @@ async def test_a_skipping_clock_waits_in_order_for_who_has_more_time_and_not_for
     await world.run_for(5_000)
     assert (await stand.clock("now")).message_ms - began >= 10 * MINUTE_MS
     assert [record.body for record in (await client.pop(order=True)).body.records] == [b"a"]
+
+
+@pytest.mark.parametrize("order", [False, True])
+async def test_who_has_a_message_is_known_after_a_snapshot_was_saved(
+    world: SimulatedWorld, stand: Stand, client: Client, order: bool
+) -> None:
+    await stand.send("orders", b"a")
+    popped = await client.pop(20 * MINUTE_MS, order=order)
+    await stand.clock("skip")
+    began = (await stand.clock("now")).message_ms
+    for _ in range(2):
+        assert (await stand.ask(stand.brokers["broker-a"], SaveSnapshot("base"), 20_000)).code == 0
+        await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began < 15_000
+    await client.change(popped, 20 * MINUTE_MS, given_back=True)
+    await world.run_for(5_000)
+    assert (await stand.clock("now")).message_ms - began >= 20 * MINUTE_MS
 
 
 @pytest.mark.parametrize("order", [False, True])
