@@ -7,6 +7,7 @@ partition, also if a task is retried.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -104,12 +105,13 @@ class RowSender:
 
     async def _fetch_routes(self, topics: set[str]) -> None:
         """Fetch routes once per task: its client is older, and may know queues that were added or removed since."""
-        for topic in sorted(topics - self._routed):
-            self._routed.add(topic)
-            try:
-                await self._client.routes.fetch(topic)
-            except StaticfireError:
-                pass  # The sends use the known route, or report the problem.
+        new = sorted(topics - self._routed)
+        self._routed.update(new)
+        await asyncio.gather(*map(self._fetch_route, new))
+
+    async def _fetch_route(self, topic: str) -> None:
+        with suppress(StaticfireError):  # The sends use the known route, or report the problem.
+            await self._client.routes.fetch(topic)
 
     async def finish(self) -> SentRows:
         """Wait until all rows are settled; return the result. Raises: as `offer`."""

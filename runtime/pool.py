@@ -144,6 +144,7 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections and wait until they are closed."""
         self._closed = True
+        await asyncio.sleep(0)  # A task that is cancelled before its first step can't report why.
         for attempt in list(self._attempts.values()):
             attempt.cancel()
         await asyncio.gather(*self._attempts.values(), return_exceptions=True)

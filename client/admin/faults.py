@@ -149,6 +149,15 @@ class FaultAdmin:
     async def remove(self, number: int) -> dict[str, int]:
         """Remove a rule, or all with 0. Return how many each server had. Raises: NetworkError (no server responds)."""
         servers, _, silent = await self._look()
+        return await self._remove(number, servers, silent)
+
+    async def clear(self) -> int:
+        """Remove all rules but those that stay; return how many. Raises: as `remove`."""
+        servers, states, silent = await self._look()
+        await self._remove(0, servers, silent)
+        return len({state.rule.number for state in states_of(states) if not state.rule.stays})
+
+    async def _remove(self, number: int, servers: Mapping[str, str], silent: Container[str]) -> dict[str, int]:
         removed = {}
         for name, address in servers.items():
             if name not in silent:

@@ -21,11 +21,10 @@ def reset(namesrv: str, as_json: bool) -> None:
 
     async def ask(admin: "Admin") -> tuple[dict[str, Any], int]:
         from staticfire.control.reset import reset as reset_brokers
-        from staticfire.control.whole_cluster import KnownBrokers, undisturbed_masters
+        from staticfire.control.whole_cluster import KnownBrokers, masters_of
 
-        masters = await undisturbed_masters(admin.client.pool, namesrv, KnownBrokers())
-        known = KnownBrokers(masters, may_change=False)
-        return await reset_brokers(admin.client.pool, namesrv, known), len(masters)
+        pool, known = admin.client.pool, KnownBrokers()
+        return await reset_brokers(pool, namesrv, known), len(await masters_of(pool, namesrv, known))
 
     forgotten, brokers = with_admin(namesrv, "staticfire", ask)
     if as_json:

@@ -93,7 +93,4 @@ class ClusterFaults:
                     await self._rules.remove(0)
                 raise
             await brokers_back(self._pool, processes.cluster, names)
-        there = await self._rules.views()
-        await self._rules.remove(0)
-        left = {view.number for view in await self._rules.views()}
-        return undone + sum(view.number not in left for view in there)
+        return undone + await self._rules.clear()

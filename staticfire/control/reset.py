@@ -8,24 +8,23 @@ are left as they are.
 import asyncio
 from typing import Any
 
-from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, undisturbed_masters
+from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, undisturbed
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.clock import READ, REAL, RUN, Clock, ClockAnswer
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
-from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
 
 async def reset(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict[str, Any]:
     """Reset all brokers; return what they deleted.
 
+    A nameserver that has ended isn't needed, unless it is the first one, which has the message time.
     Raises: ClientError (a broker has no master), NetworkError, BrokerAnswer.
     """
-    nameservers = each_address(namesrv)
-    brokers = await undisturbed_masters(pool, namesrv, known)
-    forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers.values()))
+    nameservers, masters = await undisturbed(pool, namesrv, known)
+    forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in masters.values()))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it is told to delete it.

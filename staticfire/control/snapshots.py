@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from staticfire.control.whole_cluster import KnownBrokers, undisturbed_masters
+from staticfire.control.whole_cluster import KnownBrokers, undisturbed
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ClientError, UsageError, broker_answer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
@@ -24,7 +24,6 @@ from staticfire.protocol.requests.snapshots import (
     SnapshotsAnswer,
     snapshot_name_fault,
 )
-from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
 # A copy of many gigabytes takes minutes.
@@ -49,8 +48,8 @@ async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name:
 
     Raises: ClientError (a broker has no master, or not the snapshot), NetworkError, BrokerAnswer.
     """
-    brokers = await undisturbed_masters(pool, namesrv, known)
-    nameservers, there = each_address(namesrv), await _by_broker(pool, brokers)
+    nameservers, brokers = await undisturbed(pool, namesrv, known)
+    there = await _by_broker(pool, brokers)
     without = [broker for broker, infos in there.items() if name not in [info.name for info in infos]]
     if without:
         names = sorted({info.name for infos in there.values() for info in infos})

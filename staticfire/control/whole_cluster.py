@@ -1,6 +1,6 @@
 """The brokers that a change of a whole cluster concerns: a reset, a snapshot. Fault rules don't affect it.
 
-A rule may hide brokers, drop requests or hold a slave, so a reset and a restore begin with `undisturbed_masters`.
+A rule may hide brokers, drop requests or hold a slave, so a reset and a restore begin with `undisturbed`.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.protocol.command import Request
-from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.errors import ConnectFailed, NetworkError
 from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.replication import ControlReplication
 from staticfire.protocol.requests.routes import MASTER_ID
@@ -38,16 +38,25 @@ async def masters_of(pool: ConnectionPool, namesrv: str, known: KnownBrokers) ->
     return await ReplicaAdmin.at_nameservers(pool, namesrv).masters(known.addresses)
 
 
-async def undisturbed_masters(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict[str, str]:
-    """Remove all fault rules, let all slaves copy without a lag, and return the masters as `masters_of` does.
+class Undisturbed(NamedTuple):
+    """The servers of a cluster that has no fault rules now."""
 
-    Raises: ClientError, NetworkError.
+    nameservers: list[str]
+    """Their addresses, without those of nameservers that have ended."""
+    masters: dict[str, str]
+    """As `masters_of` returns them."""
+
+
+async def undisturbed(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> Undisturbed:
+    """Remove all fault rules, let all slaves copy without a lag, and return the servers.
+
+    Raises: ClientError (a broker has no master), NetworkError.
     """
     # First at nameservers: a rule there may keep the brokers from being found.
-    await asyncio.gather(*(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in each_address(namesrv)))
+    nameservers = await _nameservers_without_rules(pool, namesrv)
     sets: Mapping[str, Mapping[int, str]]
     if known.may_change:
-        sets = await ReplicaAdmin.at_nameservers(pool, namesrv).sets(known.addresses)
+        sets = await ReplicaAdmin.at_nameservers(pool, ";".join(nameservers)).sets(known.addresses)
     else:
         sets = {name: {MASTER_ID: address} for name, address in known.addresses.items()}
     masters = {name: members[MASTER_ID] for name, members in sets.items()}
@@ -56,7 +65,26 @@ async def undisturbed_masters(pool: ConnectionPool, namesrv: str, known: KnownBr
         *(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in masters.values()),
         *(_tell_slave(pool, address, RemoveFault(), ControlReplication(hold=False, lag_ms=0)) for address in slaves),
     )
-    return masters
+    return Undisturbed(nameservers, masters)
+
+
+async def _nameservers_without_rules(pool: ConnectionPool, namesrv: str) -> list[str]:
+    """Remove the rules of all nameservers, and return their addresses without those that have ended.
+
+    They have forgotten their routes, too. Only the first one must be there: it has the message time of the cluster.
+    """
+    addresses = each_address(namesrv)
+
+    async def remove_from(address: str) -> list[str]:
+        try:
+            await pool.ask(address, RemoveFault(), TIMEOUT_MS)
+        except ConnectFailed:
+            if address == addresses[0]:
+                raise
+            return []
+        return [address]
+
+    return [one for found in await asyncio.gather(*map(remove_from, addresses)) for one in found]
 
 
 async def _tell_slave(pool: ConnectionPool, address: str, *requests: Request) -> None:

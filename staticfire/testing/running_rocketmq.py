@@ -23,6 +23,7 @@ from staticfire.launch.places import is_whole
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import TOOLS_GROUP, retry_topic
+from staticfire.protocol.times import UptimeMs
 from staticfire.testing.progress import QueueLeft, ends_of_returned, left_text, queues_left
 from staticfire.testing.waits import WAIT_S, NotYet, comes_true
 
@@ -42,11 +43,16 @@ class RunningRocketMQ:
     """A cluster for one test."""
 
     def __init__(
-        self, namesrv: str, settings: ClientSettings, suffix: str, deaths: Sequence[str], began_ms: int = 0
+        self,
+        namesrv: str,
+        settings: ClientSettings,
+        suffix: str,
+        deaths: Sequence[str],
+        began_ms: UptimeMs | None = None,
     ) -> None:
         """`suffix`: added to topics and groups on a cluster that others use, too. `deaths`: see Cluster.
 
-        `began_ms`: when the test began, if the brokers have this machine's clock. Older records aren't the test's.
+        `began_ms`: when the test began, if the brokers run on this machine. Older records aren't the test's.
         """
         self.namesrv = namesrv
         self.suffix = suffix
@@ -180,8 +186,12 @@ class RunningRocketMQ:
         from staticfire.client.admin.journal import JournalRecords
 
         try:
-            found = await asked
-            return JournalRecords([one for one in found if one.real_ms >= self._began_ms], found.dropped)
+            found, clock = await asked, self.clock
+            if self._began_ms is None:
+                return found
+            # As brokers date their records: if the wall clock was set meanwhile, by the new one.
+            began_ms = self._began_ms + clock.wall_ms() - clock.uptime_ms()
+            return JournalRecords([one for one in found if one.real_ms >= began_ms], found.dropped)
         except BrokerAnswer as error:
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise

@@ -42,7 +42,7 @@ class StandTarget:
         self._is_fresh = False
         cluster = self._cluster
         thread, running = cluster._thread_and_object()
-        began_ms = live_machine().clock.wall_ms()
+        began_ms = live_machine().clock.uptime_ms()
         core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", cluster.deaths, began_ms)
         return RocketMQ(thread, core, cluster)
 
@@ -64,6 +64,7 @@ class StandTarget:
             self.stop()
             self._cluster = Cluster(**self._parameters)
             self.start()
+            self._cluster.reset()  # Its folder may be that of the other.
 
 
 def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> "StandTarget | RealTarget":

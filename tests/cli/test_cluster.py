@@ -22,9 +22,9 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
-from staticfire.protocol.errors import ClientError, TopicNotFound, UsageError
+from staticfire.protocol.errors import ClientError, ConnectFailed, TopicNotFound, UsageError
 from staticfire.protocol.requests.config import GetBrokerConfig, UpdateBrokerConfig
-from tests.cli.commands import get
+from tests.cli.commands import call, get
 
 HOUR_MS = 3_600_000
 TIMEOUT_MS = 5_000
@@ -281,6 +281,24 @@ def test_clients_find_all_brokers_at_a_restarted_nameserver(way: str) -> None:
             cluster.faults.clear()
         cluster.create_topic("orders")
         assert [one["name"] for one in cluster.replication()] == ["broker-a", "broker-b"]
+
+
+def test_a_cluster_is_emptied_and_restored_while_one_of_its_nameservers_is_away() -> None:
+    with Cluster(nameservers=2, isolation="process") as cluster:
+        cluster.create_topic("orders")
+        cluster.snapshot()
+        cluster.clock.freeze()
+        first, second = cluster.nameservers
+        second.kill()
+        assert cluster.reset() == {"topics": ["orders"], "groups": []}
+        assert cluster.clock.now().mode == "real"
+        assert cluster.restore()["topics"] == ["orders"]
+        done = call("reset", NAMESRV_ADDR=cluster.namesrv)
+        assert (done.stdout, done.stderr) == ("deleted 1 topic and 0 groups on 1 broker\n", "")
+        second.restart()
+        first.kill()
+        with pytest.raises(ConnectFailed):  # It has the message time.
+            cluster.reset()
 
 
 def test_of_several_nameservers_one_may_be_away() -> None:

@@ -174,13 +174,19 @@ async def test_a_route_with_a_damaged_address_is_fetched_again(world: SimulatedW
     assert cluster.brokers[0].journal.bodies == [b"two"]
 
 
-async def test_a_call_that_waits_for_a_connection_ends_when_its_client_is_closed(world: SimulatedWorld) -> None:
+@pytest.mark.parametrize("ms_before", [0, 100])
+async def test_a_call_that_waits_for_a_connection_ends_when_its_client_is_closed(
+    world: SimulatedWorld, ms_before: int
+) -> None:
     cluster = await fake_cluster(world, brokers=1)
     world.set_link("client", "broker-a", LinkQuality(delay_ms=60_000))
     async with PullConsumer("report", NAMESRV, machine=cluster.machine) as consumer:
         [queue, *_] = await consumer.queues("orders")
         asking = asyncio.ensure_future(consumer.max_offset(queue))
-        await world.run_for(ms=100)
+        if ms_before:
+            await world.run_for(ms=ms_before)
+        else:
+            await asyncio.sleep(0)  # The attempt to connect hasn't begun.
         assert not asking.done()
     with pytest.raises(ConnectFailed, match=r"10\.0\.1\.1:10911: this client is closed"):
         await asking

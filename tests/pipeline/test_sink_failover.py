@@ -12,6 +12,7 @@ from staticfire.pipeline.sending import RowSender
 from staticfire.pipeline.sink_options import parse_sink_options
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet
 
 pytestmark = pytest.mark.row("E4")
@@ -92,3 +93,20 @@ async def test_each_task_sends_to_the_queues_that_there_are(
     sent = [store.queue("orders", number).max_offset for number in range(4)]
     assert sum(sent) == 40
     assert min(sent) > 0
+
+
+async def test_a_silent_nameserver_delays_a_task_once_whatever_the_number_of_its_topics(
+    pair: ReplicaSet, worker: ClusterClient
+) -> None:
+    topics = ["orders", "bills", "carts"]
+    took_ms = []
+    for is_silent in (False, True):
+        if is_silent:
+            pair.world.set_link("worker", "namesrv", LinkQuality(delay_ms=60_000))
+        sender = await begin(worker)
+        began_ms = pair.world.uptime_ms
+        await sender.offer([RowMessage(Message(topic, b"1")) for topic in topics])
+        assert (await sender.finish()).sent == 3
+        took_ms.append(pair.world.uptime_ms - began_ms)
+        await sender.close()
+    assert took_ms[1] < took_ms[0] + worker.settings.mq_client_api_timeout_ms + 100

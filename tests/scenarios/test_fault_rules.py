@@ -17,6 +17,7 @@ from staticfire.client import (
     Producer,
     UsageError,
 )
+from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.reset import reset
 from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.faults.outlet import Outlet
@@ -24,6 +25,7 @@ from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.cases import first_and_slow
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
@@ -379,3 +381,14 @@ async def test_plain_sends_of_one_read_meet_rules_one_by_one(shop: FaultyShop, c
     lost = sum(answer.exception() is not None for answer in answers)
     assert [lost] == await shop.hits()
     assert shop.stored() == 1 + 200 - lost
+
+
+async def test_clear_waits_once_for_a_server_that_does_not_respond(world: SimulatedWorld) -> None:
+    shop = await FaultyShop(world, ClientSettings()).open(brokers=2)
+    await shop.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")
+    await shop.add(code="SEND_MESSAGE", delay="1ms", stays=True)
+    world.set_link("desk", "broker-b", LinkQuality(delay_ms=60_000))
+    with shop.takes(ms=3_000):
+        assert await ClusterFaults(shop.pool, NAMESRV).clear() == 1
+    assert [view.number for view in await shop.faults.views()] == [2]
+    await shop.close()

@@ -1,5 +1,7 @@
 """What a test leaves behind, and the next test with the same cluster doesn't find: in a pytest of its own."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.testing.test_plugin import run
@@ -120,6 +122,24 @@ async def test_awaits(rocketmq):
     result.assert_outcomes(passed=3)
 
 
+def test_journal_of_a_test_is_the_same_if_the_wall_clock_is_set_meanwhile(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import time
+
+@pytest.mark.parametrize("by_s", [0, -3600, 3600])
+def test_sends(rocketmq, monkeypatch, by_s):
+    real_ns = time.time_ns
+    rocketmq.send(rocketmq.create_topic("orders"), "1")
+    monkeypatch.setattr(time, "time_ns", lambda: real_ns() + by_s * 1_000_000_000)
+    rocketmq.send("orders", "2")
+    assert len(rocketmq.requests("SEND_MANY")) == 2
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
 @pytest.mark.slow
 def test_deaths_of_a_test_are_not_those_of_the_next_one(pytester: pytest.Pytester) -> None:
     result = run(
@@ -170,6 +190,31 @@ def test_next(rocketmq, time):
 """,
     )
     result.assert_outcomes(passed=3)
+
+
+@pytest.mark.slow
+def test_cluster_that_replaces_another_with_the_same_folder_is_empty(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    result = run(
+        pytester,
+        f"""
+import socket
+
+pytestmark = pytest.mark.rocketmq(isolation="process", directory="{tmp_path}")
+taken = []
+
+def test_takes_the_port_of_the_broker(rocketmq):
+    rocketmq.send(rocketmq.create_topic("orders"), "1")
+    broker = rocketmq.cluster.broker("broker-a")
+    broker.kill()
+    host, port = broker.address.split(":")
+    taken.append(socket.create_server((host, int(port))))
+
+def test_next(rocketmq):
+    assert rocketmq.messages(rocketmq.create_topic("orders")) == []
+    taken.pop().close()
+""",
+    )
+    result.assert_outcomes(passed=2)
 
 
 def test_broker_in_a_thread_that_has_crashed_is_replaced_for_the_next_test(pytester: pytest.Pytester) -> None:

@@ -1,13 +1,14 @@
 """The pytest plugin as its users have it: in a pytest of its own."""
 
 import pytest
+import structlog
 
 import staticfire
 import staticfire.testing.target
 
-LOADED = [getattr(staticfire, name) for name in staticfire.__all__]
+LOADED = [structlog, *(getattr(staticfire, name) for name in staticfire.__all__)]
 # pytester forgets the modules that a pytest within this one has loaded, but not what a package has looked up in them:
-# for the next one a class would be two.
+# for the next one a class would be two. A structlog that is loaded again has lost its configuration.
 
 CONSUMER = """
 import pytest
