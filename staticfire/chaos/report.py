@@ -109,8 +109,7 @@ class TextReport:
             self._say("  it failed although no fault had hit anything, so faults aren't the reason:")
             self._show_broken(result.unrelated)
         self._show_broken(result.broken)
-        if any(one.promise == "exit" for one in (*result.broken, *result.unrelated)):
-            self._show_output(result.evidence.output)
+        self._show_output(output_of(result))
 
     def failed(self, result: SeedResult) -> None:
         """Print how often a seed fails, with which faults, and how to repeat it."""
@@ -170,6 +169,7 @@ class JsonReport:
         self._print(
             run="calm", exitCode=calm.evidence.exit_code, seconds=round(calm.evidence.seconds, 3),
             sends=dict(calm.usage.sends), groups=groups, broken=as_json(calm.broken), problem=calm.problem,
+            output=calm.evidence.output if calm.problem else "",
         )  # fmt: skip
 
     def plan(self, seed: int, faults: Sequence[PlannedFault]) -> None:
@@ -204,8 +204,14 @@ class JsonReport:
             "run": "seed", "seed": result.seed, "exitCode": result.evidence.exit_code,
             "seconds": round(result.evidence.seconds, 3), "faults": faults, "broken": as_json(result.broken),
             "undecided": result.undecided, "unrelated": as_json(result.unrelated),
-            "stopped": result.evidence.was_stopped,
+            "stopped": result.evidence.was_stopped, "output": output_of(result),
         }  # fmt: skip
+
+
+def output_of(result: SeedResult) -> str:
+    """Return what the command printed last if its exit code is a problem; otherwise nothing."""
+    is_failed = any(one.promise == "exit" for one in (*result.broken, *result.unrelated))
+    return result.evidence.output if is_failed else ""
 
 
 def as_json(broken: Sequence[Broken]) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """The output about the calm run and failing seeds, and the flags of the command that repeats a run."""
 
+import json
 from typing import Any
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.injection import InjectedFault
 from staticfire.chaos.planned_fault import PlannedFault
-from staticfire.chaos.report import TextReport, flags_of
+from staticfire.chaos.report import JsonReport, TextReport, flags_of
 from staticfire.chaos.running import TriedProgram
 from staticfire.chaos.session import Calm, RunChecks, SeedResult, WantedTrial, because_of_faults
 from staticfire.chaos.topics import WantedTopic
@@ -54,6 +55,16 @@ def test_seed_that_was_stopped() -> None:
 
 
 EXIT, DOUBLED = Broken("exit", "", "it was still running"), Broken("each", "", "the work was done twice")
+
+
+def test_json_has_the_output_of_a_command_that_failed() -> None:
+    lines: list[str] = []
+    report = JsonReport(WantedTrial(PROGRAM), lines.append)
+    evidence = run(exit_code=1, output="ValueError: no order")
+    report.calm(Calm(evidence, learn(evidence.events, (), ["broker-a"]), [], problem="exit code 1"))
+    report.seed(SeedResult(3, [], evidence, [], unrelated=[EXIT]))
+    report.seed(SeedResult(4, [], evidence, []))
+    assert [json.loads(line)["output"] for line in lines] == ["ValueError: no order", "ValueError: no order", ""]
 
 
 def test_program_that_fails_before_any_fault_has_hit_does_not_fail_because_of_faults() -> None:
