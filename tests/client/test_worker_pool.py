@@ -116,3 +116,15 @@ async def test_a_member_that_was_cancelled_is_replaced(world: SimulatedWorld) ->
     await world.run_for(ms=1)
     assert works.done == [0, 1]
     await works.pool.leave(1000)
+
+
+async def test_leaving_while_an_idle_member_is_being_cancelled(world: SimulatedWorld) -> None:
+    """After Ctrl-C, asyncio.run cancels all tasks, and one of them closes the consumer in its next step."""
+    works = Works(2)
+    works.add(1, 1)
+    await world.run_for(seconds=2)
+    for task in works.tasks:
+        task.cancel()
+    works.pool.call()
+    assert await works.pool.leave(1000) == 0
+    assert all(task.done() for task in works.tasks)

@@ -39,9 +39,9 @@ class WorkerPool:
         """Let one more member work, unless one has been called already, or all of them work."""
         if self.is_called or self.is_leaving:
             return
-        if self._idle:
+        if (idle := self._next_idle()) is not None:
             self.is_called = True
-            self._idle.pop().set_result(True)
+            idle.set_result(True)
         elif self._members < self.size:
             self.is_called = True
             self._members += 1
@@ -52,10 +52,18 @@ class WorkerPool:
     def resize(self, size: int) -> None:
         """Change the limit. Members above it leave: at once if they are idle, otherwise after their current piece."""
         self.size = size
-        while self._idle and self._members > size:
+        while self._members > size and (idle := self._next_idle()) is not None:
             self._members -= 1
-            self._idle.pop().set_result(False)
+            idle.set_result(False)
         self.is_shrinking = self._members > size
+
+    def _next_idle(self) -> asyncio.Future[bool] | None:
+        """Return a member that waits; None if all work, or leave because their task has been cancelled."""
+        while self._idle:
+            idle = self._idle.pop()
+            if not idle.done():  # A cancelled task notices it only in its next step.
+                return idle
+        return None
 
     async def _member(self) -> None:
         try:
