@@ -8,8 +8,8 @@ Behaviour
   result per topic, so that the hot path needs only one look-up in a dictionary.
 - A message is answered after its burst is written (with SYNC_FLUSH: after it is on the disk), so nothing is
   acknowledged that isn't stored.
-- The first messages of a new topic wait until the nameservers have the topic (new_topics.py), except those of a
-  SEND_MANY.
+- The first messages of a new topic wait until the nameservers have the topic (new_topics.py). With a SEND_MANY, only
+  its response does.
 - A message for a static topic is stored in the queue that its logical queue is mapped to: static_topics/sends.py.
 - sending.py adds properties to the messages. A batch is stored as a whole or not at all (send_batch.py); in a SEND_MANY
   each message succeeds or fails independently (send_many.py).

@@ -2,9 +2,11 @@
 
 Behaviour
 - Each message is checked, stored or refused as if it were sent alone, independently of the others.
-- There is one response, sent after the burst is written, when all results are known.
+- There is one response, sent after the burst is written, when all results are known, and the nameservers have all new
+  topics. Messages of a new topic don't wait for that, since the others of the request don't.
 """
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -30,7 +32,7 @@ class Many(msgspec.Struct, gc=False):
     call: Call
     results: list[ManyResult | None]
     missing: int = 0
-    """How many callbacks of the store are still expected."""
+    """How many callbacks are still expected: of the store, and about new topics."""
 
 
 class ManyHandler:
@@ -40,6 +42,7 @@ class ManyHandler:
         self._put = state.store.put
         self._message_ms = state.clock.message_ms
         self._targets = targets
+        self._new_topics = targets.new_topics
         self._intake = intake
         self._find_target = targets.by_topic.get
         self._sending = sending
@@ -68,6 +71,9 @@ class ManyHandler:
         target = self._find_target(message.topic)
         if target is None:
             target = self._targets.for_request(_single(call.request, message), call.peer)
+            if target.topic in self._new_topics:
+                many.missing += 1
+                self._new_topics.when_announced(target.topic, partial(self._announced, many))
         properties, _, tags_code, may_wait = self._sending.prepare(message.properties, message.body)
         queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
         record = NewRecord(
@@ -89,6 +95,11 @@ class ManyHandler:
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         many, index, queue_id = context
         many.results[index] = self._result(outcome, queue_id, queue_offset, log_position)
+        many.missing -= 1
+        if not many.missing:
+            many.call.answer(SendManyAnswer(body=many.results))
+
+    def _announced(self, many: Many) -> None:
         many.missing -= 1
         if not many.missing:
             many.call.answer(SendManyAnswer(body=many.results))

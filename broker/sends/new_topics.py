@@ -44,6 +44,10 @@ class NewTopics:
         """Hold a send until its topic is announced."""
         self._waiting[topic].append(partial(_resume, call, send if self._before is None else self._before(send)))
 
+    def when_announced(self, topic: str, act: Callable[[], None]) -> None:
+        """Call `act` when a topic is announced."""
+        self._waiting[topic].append(act)
+
     async def _announce(self, topic: str) -> None:
         await self._announced()
         for resume in self._waiting.pop(topic):

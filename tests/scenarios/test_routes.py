@@ -12,7 +12,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
-from staticfire.protocol.requests.send import SendAnswer, SendMessage
+from staticfire.protocol.requests.send import ManyMessage, SendAnswer, SendMany, SendManyAnswer, SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world.link import LinkQuality
@@ -60,6 +60,14 @@ class Cluster:
         assert isinstance(answer, SendAnswer)
         return answer.queue_offset
 
+    async def send_together(self, address: str, *topics: str) -> list[int]:
+        """Send a message to queue 0 of each topic in one request; return their queue offsets."""
+        messages = [ManyMessage(topic, 0, b"", b"flight 1") for topic in topics]
+        answer = await self._pool.ask(address, SendMany("shop", "TBW102", 4, body=messages))
+        assert isinstance(answer, SendManyAnswer)
+        assert {one.code for one in answer.body} == {0}
+        return [one.queue_offset for one in answer.body]
+
     def is_connected(self) -> bool:
         """Whether the program's connection to the nameserver is open."""
         return self._pool.open_connection(NAMESERVER) is not None
@@ -99,6 +107,14 @@ async def test_a_new_topic_is_routed_with_its_creation(cluster: Cluster) -> None
 async def test_a_topic_that_a_send_creates_is_routed_when_the_send_is_answered(cluster: Cluster) -> None:
     await cluster.send(BOTH["broker-b"], "orders")
     assert await cluster.masters("orders") == {"broker-b": BOTH["broker-b"]}
+
+
+@pytest.mark.usefixtures("slow_registrations")
+async def test_so_are_topics_of_messages_that_are_sent_together(cluster: Cluster) -> None:
+    await cluster.create_topic(BOTH["broker-b"], "known")
+    assert await cluster.send_together(BOTH["broker-b"], "orders", "known", "bills", "orders") == [0, 0, 0, 1]
+    for topic in ("orders", "bills"):
+        assert await cluster.masters(topic) == {"broker-b": BOTH["broker-b"]}
 
 
 @pytest.mark.usefixtures("slow_registrations")
