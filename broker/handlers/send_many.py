@@ -73,7 +73,7 @@ class ManyHandler:
             target = self._targets.for_request(_single(call.request, message), call.peer)
             if target.topic in self._new_topics:
                 many.missing += 1
-                self._new_topics.when_announced(target.topic, partial(self._announced, many))
+                self._new_topics.when_announced(target.topic, partial(self._called_back, many))
         properties, _, tags_code, may_wait = self._sending.prepare(message.properties, message.body)
         queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
         record = NewRecord(
@@ -95,11 +95,9 @@ class ManyHandler:
     def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         many, index, queue_id = context
         many.results[index] = self._result(outcome, queue_id, queue_offset, log_position)
-        many.missing -= 1
-        if not many.missing:
-            many.call.answer(SendManyAnswer(body=many.results))
+        self._called_back(many)
 
-    def _announced(self, many: Many) -> None:
+    def _called_back(self, many: Many) -> None:
         many.missing -= 1
         if not many.missing:
             many.call.answer(SendManyAnswer(body=many.results))

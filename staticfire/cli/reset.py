@@ -20,11 +20,11 @@ def reset(namesrv: str, as_json: bool) -> None:
     """Delete all messages, topics, groups and offsets of the cluster."""
 
     async def ask(admin: "Admin") -> tuple[dict[str, Any], int]:
-        from staticfire.control.reset import reset as reset_brokers
-        from staticfire.control.whole_cluster import KnownBrokers, masters_of
+        from staticfire.control.reset import empty
+        from staticfire.control.whole_cluster import KnownBrokers, undisturbed
 
-        pool, known = admin.client.pool, KnownBrokers()
-        return await reset_brokers(pool, namesrv, known), len(await masters_of(pool, namesrv, known))
+        servers = await undisturbed(admin.client.pool, namesrv, KnownBrokers())
+        return await empty(admin.client.pool, servers), len(servers.masters)
 
     forgotten, brokers = with_admin(namesrv, "staticfire", ask)
     if as_json:

@@ -57,7 +57,7 @@ async def advance(call: ControlCall) -> Reply:
     if ("by" in query) == ("to" in query):
         raise UsageError("an advance needs ?by=2h or ?to=2027-01-01T00:00:00Z, one of them")
     async with call.cluster.connected() as client:  # The nameserver ends the advance when this connection is closed.
-        report = await ClusterClock(client.pool, call.cluster.namesrv).advance(
+        report = await ClusterClock(client).advance(
             parse_duration(query["by"]) if "by" in query else None,
             parse_moment(query["to"]) if "to" in query else None,
             parse_duration(query["settle"]) if "settle" in query else None,

@@ -8,7 +8,7 @@ are left as they are.
 import asyncio
 from typing import Any
 
-from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, undisturbed
+from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, Undisturbed, undisturbed
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.clock import READ, REAL, RUN, Clock, ClockAnswer
@@ -23,7 +23,12 @@ async def reset(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict
     A nameserver that has ended isn't needed, unless it is the first one, which has the message time.
     Raises: ClientError (a broker has no master), NetworkError, BrokerAnswer.
     """
-    nameservers, masters = await undisturbed(pool, namesrv, known)
+    return await empty(pool, await undisturbed(pool, namesrv, known))
+
+
+async def empty(pool: ConnectionPool, servers: Undisturbed) -> dict[str, Any]:
+    """Reset these servers; return what the brokers deleted. Raises: NetworkError, BrokerAnswer."""
+    nameservers, masters = servers
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in masters.values()))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
@@ -32,7 +37,7 @@ async def reset(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict
     told = (pool.ask(address, what, TIMEOUT_MS) for address in nameservers for what in (Reset(), *deletions))
     for answer in await asyncio.gather(*told):
         if answer.code != 0:
-            raise broker_answer(answer.code, answer.remark, f"reset of nameserver {namesrv}")
+            raise broker_answer(answer.code, answer.remark, f"reset of nameserver {';'.join(nameservers)}")
     await _let_time_run(pool, nameservers[0])
     return {"topics": topics, "groups": groups}
 
