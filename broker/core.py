@@ -214,6 +214,7 @@ class BrokerCore(Service):
 
     async def finish_calls(self) -> None:
         """Give pending requests a short time to get their responses, and then end them."""
+        self._services.targets.new_topics.resume_all()
         self.answer_held()
         self._clock_control.look_now()
         await self.dispatcher.finish(CALLS_MS_MAX)

@@ -42,20 +42,29 @@ class NewTopics:
 
     def hold(self, topic: str, call: Call, send: Send) -> None:
         """Hold a send until its topic is announced."""
-        self._waiting[topic].append(partial(_resume, call, send if self._before is None else self._before(send)))
+        self._waiting[topic].append(partial(_send_late, call, send if self._before is None else self._before(send)))
 
     def when_announced(self, topic: str, act: Callable[[], None]) -> None:
         """Call `act` when a topic is announced."""
         self._waiting[topic].append(act)
 
+    def resume_all(self) -> None:
+        """Resume what waits for any topic: this core ends."""
+        for topic in list(self._waiting):
+            self._resume(topic)
+
     async def _announce(self, topic: str) -> None:
         await self._announced()
+        if topic in self._waiting:
+            self._resume(topic)
+
+    def _resume(self, topic: str) -> None:
         for resume in self._waiting.pop(topic):
             resume()
         self._settle()
 
 
-def _resume(call: Call, send: Send) -> None:
+def _send_late(call: Call, send: Send) -> None:
     try:
         answer = send(call)
     except Exception as error:  # noqa: BLE001 (one request: its failure is its answer)

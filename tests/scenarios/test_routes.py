@@ -13,6 +13,7 @@ from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
 from staticfire.protocol.requests.send import ManyMessage, SendAnswer, SendMany, SendManyAnswer, SendMessage
+from staticfire.protocol.requests.snapshots import SaveSnapshot
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world.link import LinkQuality
@@ -68,6 +69,9 @@ class Cluster:
         assert {one.code for one in answer.body} == {0}
         return [one.queue_offset for one in answer.body]
 
+    async def save_snapshot(self, address: str) -> None:
+        assert (await self._pool.ask(address, SaveSnapshot("base"))).code == 0
+
     def is_connected(self) -> bool:
         """Whether the program's connection to the nameserver is open."""
         return self._pool.open_connection(NAMESERVER) is not None
@@ -122,6 +126,20 @@ async def test_sends_that_wait_for_their_new_topic_are_stored_in_their_order(clu
     sends = [cluster.send(BOTH["broker-a"], "orders", b"%d" % number) for number in range(5)]
     assert await asyncio.gather(*sends) == [0, 1, 2, 3, 4]
     assert await cluster.send(BOTH["broker-a"], "orders") == 5
+
+
+@pytest.mark.usefixtures("slow_registrations")
+async def test_sends_that_wait_for_their_new_topic_are_answered_when_a_snapshot_ends_the_core(
+    world: SimulatedWorld, cluster: Cluster
+) -> None:
+    broker = BOTH["broker-b"]
+    alone = asyncio.ensure_future(cluster.send(broker, "orders"))
+    together = asyncio.ensure_future(cluster.send_together(broker, "bills", "bills"))
+    await world.run_for(ms=10)
+    assert not alone.done()
+    assert not together.done()
+    await cluster.save_snapshot(broker)
+    assert (await alone, await together) == (0, [0, 1])
 
 
 @pytest.mark.parametrize("cut", ["kill", "freeze"])
