@@ -200,6 +200,9 @@ class BrokerSender:
         error: NetworkError
         if self._connecting:
             error = ConnectFailed(f"not sent in time: no connection to {self.broker_name} yet")
+        elif not self._blocked and self._in_flight == 0:
+            words = f"{self.broker_name} was connected too late, or this program was too busy"
+            error = ConnectFailed(f"not sent in time: {words}")
         else:
             does = "reads no data" if self._blocked else "hasn't answered earlier requests"
             error = AnswerTimeout(f"not sent in time: {self.broker_name} {does}")

@@ -157,3 +157,18 @@ async def test_a_send_waits_for_a_connection_no_longer_than_its_timeout(
         with pytest.raises(ConnectFailed, match="not sent in time: no connection to broker-a"):
             await producer.send(Message("orders", b"one"))
         assert world.uptime_ms - began_ms <= TIMEOUT_MS + 2
+
+
+@BOTH_PROTOCOLS
+async def test_a_send_that_is_connected_too_late_doesnt_blame_earlier_requests(
+    world: SimulatedWorld, settings: ProducerSettings
+) -> None:
+    cluster = await fake_cluster(world)
+    async with Producer("shop", NAMESRV, chosen(settings), cluster.machine) as producer:
+        await producer.queues("orders")
+        # Connecting takes a round trip, and ends in the last millisecond of the send's time.
+        world.set_link("client", "broker-a", LinkQuality(delay_ms=(TIMEOUT_MS - 0.1) / 2))
+        await world.run_for(ms=0.5)
+        with pytest.raises(ConnectFailed, match="was not sent.*not sent in time: broker-a was connected too late"):
+            await producer.send(Message("orders", b"one"))
+    assert cluster.bodies == []
