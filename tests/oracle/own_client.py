@@ -19,7 +19,6 @@ from typing import Any
 
 from staticfire.client import (
     Admin,
-    ClientSettings,
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -30,7 +29,6 @@ from staticfire.client import (
     OrderedContext,
     OrderedStatus,
     Producer,
-    ProducerSettings,
     PullConsumer,
     PullSettings,
     PushConsumer,
@@ -51,8 +49,8 @@ from tests.oracle.own_pops import (
     received_by_filter,
 )
 from tests.oracle.own_pulls import poll_assigned, poll_shared, pull_plainly
+from tests.oracle.patience import CLIENT, SENDS
 
-CLIENT = ClientSettings(protocol="rocketmq")
 CHECK_TIMEOUT_S = 60
 ASK_TIMEOUT_MS = 15_000
 DELAY_LEVEL, DELAY_S = 2, 5
@@ -87,7 +85,7 @@ class Check:
         self.namesrv, self.topic, self.group = namesrv, f"own-{name}-{run}", f"own-{name}-{run}-group"
 
     def producer(self) -> Producer:
-        return Producer("own-shop", self.namesrv, ProducerSettings(client=CLIENT))
+        return Producer("own-shop", self.namesrv, SENDS)
 
     def admin(self) -> Admin:
         return Admin(self.namesrv, CLIENT)

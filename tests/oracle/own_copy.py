@@ -9,22 +9,22 @@ import sys
 from typing import Any
 
 from staticfire import Cluster
-from staticfire.client import Admin, ClientSettings, Message, MessageQueue, Producer, ProducerSettings, PullSettings
+from staticfire.client import Admin, ClientSettings, Message, MessageQueue, Producer, PullSettings
 from staticfire.client.copying.plan import Bounds
 from staticfire.client.copying.queue_copy import read_records
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.groups import GetAllGroups
+from tests.oracle.patience import CLIENT, SENDS
 
-REAL = ClientSettings(protocol="rocketmq")
 TOPIC, GROUP = "copied-orders", "copied-billing"
 MESSAGES = 200
 
 
 async def fill(namesrv: str) -> None:
     """Let there be messages with everything, and a group that has consumed half of them."""
-    async with Producer("copy-shop", namesrv, ProducerSettings(client=REAL)) as producer:
+    async with Producer("copy-shop", namesrv, SENDS) as producer:
         admin = Admin(client=producer.client)
         await admin.create_topic(TOPIC, queues=4)
         await admin.create_group(GROUP)
@@ -81,7 +81,7 @@ def check_unchanged(before: dict[str, Any], after: dict[str, Any]) -> None:
 def main(real: str) -> None:
     """Copy, look at both, and copy again."""
     asyncio.run(fill(real))
-    before = asyncio.run(look(real, REAL))
+    before = asyncio.run(look(real, CLIENT))
     with Cluster() as cluster:
         told = copy(real, cluster.namesrv, "--group", GROUP)
         assert f"copied {MESSAGES} messages of {TOPIC}, 4 queues" in told, told
@@ -98,7 +98,7 @@ def main(real: str) -> None:
         )  # fmt: skip
         assert refused.returncode != 0
         assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
-    check_unchanged(before, asyncio.run(look(real, REAL)))
+    check_unchanged(before, asyncio.run(look(real, CLIENT)))
     print(f"own_copy: {MESSAGES} messages and a group's offsets as they are, once; the source is as it was")
 
 

@@ -10,21 +10,20 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 
 from staticfire import (
     Admin,
-    ClientSettings,
     ConsumeFromWhere,
     ConsumeStatus,
     Message,
     Producer,
-    ProducerSettings,
     PushConsumer,
     PushSettings,
 )
 from staticfire.protocol.names import TRACE_TOPIC
+from tests.oracle.patience import CLIENT, SENDS
 
-REAL = ClientSettings(protocol="rocketmq")
 TOPIC, GROUP = "watched-orders", "watched-billing"
 MESSAGES = 40
 PATIENCE_S = 30
@@ -62,14 +61,14 @@ WRITES = {
 def main() -> int:
     """Look at all pages; return the exit code."""
     namesrv = sys.argv[1]
-    with Admin(namesrv, REAL) as admin:
+    with Admin(namesrv, CLIENT) as admin:
         admin.create_topic(TOPIC, queues=4)
         admin.create_group(GROUP)
-    settings = PushSettings(client=REAL, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    settings = PushSettings(client=CLIENT, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
     consumer = PushConsumer(GROUP, namesrv, settings)
     consumer.subscribe(TOPIC)
     consumer.listener(lambda messages, context: ConsumeStatus.CONSUME_SUCCESS)
-    with Producer("watched-shop", namesrv, ProducerSettings(client=REAL, enable_trace=True)) as producer, consumer:
+    with Producer("watched-shop", namesrv, replace(SENDS, enable_trace=True)) as producer, consumer:
         for number in range(MESSAGES):
             producer.send(Message(TOPIC, b"%d" % number, keys=[f"watched-{number}"]))
         consumed_all(namesrv)
@@ -83,7 +82,7 @@ def main() -> int:
 
 def consumed_all(namesrv: str) -> None:
     """Wait until the group has committed all messages. RocketMQ's members commit every five seconds."""
-    with Admin(namesrv, REAL) as admin:
+    with Admin(namesrv, CLIENT) as admin:
         end_s = time.monotonic() + PATIENCE_S
         while sum(one.committed for one in admin.group(GROUP).progress if one.topic == TOPIC) < MESSAGES:
             assert time.monotonic() < end_s, f"{GROUP} hasn't consumed {MESSAGES} messages after {PATIENCE_S} s"
@@ -91,7 +90,7 @@ def consumed_all(namesrv: str) -> None:
 
 def traced(namesrv: str) -> None:
     """Wait until the producer has sent its traces."""
-    with Admin(namesrv, REAL) as admin:
+    with Admin(namesrv, CLIENT) as admin:
         end_s = time.monotonic() + PATIENCE_S
         while not admin.find("watched-7", TRACE_TOPIC):
             assert time.monotonic() < end_s, f"no trace after {PATIENCE_S} s"

@@ -5,7 +5,6 @@ import asyncio
 from staticfire.client import (
     Admin,
     BrokerAnswer,
-    ClientSettings,
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -13,14 +12,13 @@ from staticfire.client import (
     Message,
     MessageQueue,
     Producer,
-    ProducerSettings,
     PushConsumer,
     PushSettings,
     ReceivedMessage,
 )
 from staticfire.client.admin.dead_letters import HISTORY, read_history
+from tests.oracle.patience import CLIENT, SENDS
 
-CLIENT = ClientSettings(protocol="rocketmq")
 TRIES = 200
 INDEX_S = 1.0
 # RocketMQ fills its index of unique ids a moment after it stores a message.
@@ -46,7 +44,7 @@ def consumer_of(
 async def dead_letters_go_again(namesrv: str, topic: str, group: str) -> str:
     """Let messages die, look at them, and send them again: to their topic, then to their group alone."""
     heard: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
-    sending = Producer("own-shop", namesrv, ProducerSettings(client=CLIENT))
+    sending = Producer("own-shop", namesrv, SENDS)
     async with Admin(namesrv, CLIENT) as admin, sending as producer, DeadLetterQueue(group, namesrv, CLIENT) as dlq:
         await admin.create_topic(topic, queues=4)
         async with consumer_of(namesrv, topic, group, heard, gives_up=True):
@@ -82,7 +80,7 @@ async def dead_letters_go_again(namesrv: str, topic: str, group: str) -> str:
 async def a_group_is_looked_at(namesrv: str, topic: str, group: str) -> str:
     """Look at a group from all sides; what RocketMQ has no journal of, is refused in words."""
     heard: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
-    sending = Producer("own-shop", namesrv, ProducerSettings(client=CLIENT))
+    sending = Producer("own-shop", namesrv, SENDS)
     async with Admin(namesrv, CLIENT) as admin, sending as producer:
         await admin.create_topic(topic, queues=4)
         one = consumer_of(namesrv, topic, group, heard, gives_up=False)

@@ -7,7 +7,6 @@ from typing import Any
 
 from staticfire.client import (
     Admin,
-    ClientSettings,
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -15,7 +14,6 @@ from staticfire.client import (
     MessageQueue,
     PoppedMessage,
     Producer,
-    ProducerSettings,
     PushConsumer,
     PushSettings,
     ReceivedMessage,
@@ -23,8 +21,8 @@ from staticfire.client import (
     SimpleSettings,
 )
 from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop
+from tests.oracle.patience import CLIENT, SENDS
 
-CLIENT = ClientSettings(protocol="rocketmq")
 INVISIBLE_MS = 2_000
 LATE_S = 6
 # RocketMQ brings a message again two to three and a half seconds after its invisible time.
@@ -52,7 +50,7 @@ async def receive_and_acknowledge(namesrv: str, topic: str, group: str) -> str:
     topics = [topic, f"{topic}-too"]
     async with (
         Admin(namesrv, CLIENT) as admin,
-        Producer("own-shop", namesrv, ProducerSettings(client=CLIENT)) as sender,
+        Producer("own-shop", namesrv, SENDS) as sender,
     ):
         for each in topics:
             await admin.create_topic(each, queues=3)
@@ -81,7 +79,7 @@ async def invisible_times(namesrv: str, topic: str, group: str) -> str:
     """What isn't acknowledged comes again; more time puts that off, and 0 lets it come now."""
     async with (
         Admin(namesrv, CLIENT) as admin,
-        Producer("own-shop", namesrv, ProducerSettings(client=CLIENT)) as sender,
+        Producer("own-shop", namesrv, SENDS) as sender,
     ):
         await admin.create_topic(topic, queues=1)
         queue = MessageQueue(topic, "broker-a", 0)
@@ -109,7 +107,7 @@ async def invisible_times(namesrv: str, topic: str, group: str) -> str:
 
 async def received_by_filter(namesrv: str, topic: str, group: str) -> str:
     """By tags, two of which look the same to the broker, and by a condition."""
-    async with Producer("own-shop", namesrv, ProducerSettings(client=CLIENT)) as sender:
+    async with Producer("own-shop", namesrv, SENDS) as sender:
         for number, tag in enumerate(("AaAa", "BBBB", "x", "AaAa")):
             properties = {"price": str(number * 100)}
             await sender.send(Message(topic, b"%d" % number, tags=tag, properties=properties))
@@ -174,7 +172,7 @@ async def push_by_pops(namesrv: str, topic: str, group: str) -> str:
     listened = Listened(namesrv, topic, group)
     async with (
         Admin(namesrv, CLIENT) as admin,
-        Producer("own-shop", namesrv, ProducerSettings(client=CLIENT)) as sender,
+        Producer("own-shop", namesrv, SENDS) as sender,
     ):
         await admin.create_topic(topic, queues=1)
         await admin.set_consume_mode(topic, group, "POP")
@@ -225,7 +223,7 @@ async def pulled_then_popped(namesrv: str, topic: str, group: str) -> str:
 
     async with (
         Admin(namesrv, CLIENT) as admin,
-        Producer("own-shop", namesrv, ProducerSettings(client=CLIENT)) as sender,
+        Producer("own-shop", namesrv, SENDS) as sender,
     ):
         await admin.create_topic(topic, queues=2)
         sent: list[bytes] = []

@@ -5,21 +5,19 @@ from collections.abc import Awaitable
 from staticfire.client import (
     Admin,
     ClientError,
-    ClientSettings,
     ConsumeFromWhere,
     LitePullConsumer,
     LitePullSettings,
     Message,
     MessageQueue,
     Producer,
-    ProducerSettings,
     PullConsumer,
     PullSettings,
     PullStatus,
 )
 from staticfire.protocol.requests.connections import GetConsumerRunningInfo
+from tests.oracle.patience import CLIENT, SENDS
 
-CLIENT = ClientSettings(protocol="rocketmq")
 ASK_TIMEOUT_MS = 15_000
 SAMPLED_MS = 11_000
 # After that a consumer has taken its first sample of how fast it is.
@@ -52,8 +50,7 @@ async def refusal(asked: Awaitable[None]) -> str:
 
 async def poll_assigned(namesrv: str, topic: str, group: str) -> str:
     """Assign, poll, seek, pause, commit: as the program says."""
-    settings = ProducerSettings(client=CLIENT)
-    async with Admin(namesrv, CLIENT) as admin, Producer("own-shop", namesrv, settings) as producer:
+    async with Admin(namesrv, CLIENT) as admin, Producer("own-shop", namesrv, SENDS) as producer:
         await admin.create_topic(topic, queues=2)
         one, two = (MessageQueue(topic, "broker-a", number) for number in range(2))
         for number in range(40):
@@ -85,8 +82,7 @@ async def poll_assigned(namesrv: str, topic: str, group: str) -> str:
 
 async def poll_shared(namesrv: str, topic: str, group: str) -> str:
     """Two members share queues; one leaves, and the other has all of them."""
-    settings = ProducerSettings(client=CLIENT)
-    async with Admin(namesrv, CLIENT) as admin, Producer("own-shop", namesrv, settings) as producer:
+    async with Admin(namesrv, CLIENT) as admin, Producer("own-shop", namesrv, SENDS) as producer:
         await admin.create_topic(topic, queues=4)
         one, two = lite_pull(namesrv, group), lite_pull(namesrv, group)
         for consumer in (one, two):
@@ -116,10 +112,9 @@ async def poll_shared(namesrv: str, topic: str, group: str) -> str:
 
 async def pull_plainly(namesrv: str, topic: str, group: str) -> str:
     """The plain pull API: offsets are the caller's."""
-    settings = ProducerSettings(client=CLIENT)
     async with (
         Admin(namesrv, CLIENT) as admin,
-        Producer("own-shop", namesrv, settings) as producer,
+        Producer("own-shop", namesrv, SENDS) as producer,
         PullConsumer(group, namesrv, PullSettings(client=CLIENT)) as puller,
     ):
         await admin.create_topic(topic, queues=1)
