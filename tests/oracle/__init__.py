@@ -9,8 +9,8 @@
 `explained.py` the differences that are meant to be, and why.
 `step.py` is what one consists of, `exchange.py` plays them against one side, `normal.py` takes out what differs from
 run to run, `compare.py` judges. Our client's turn is `own_client.py`, with `own_pulls.py` for consumers that pull,
-`own_groups.py` for dead letters and groups, `own_pops.py` for those that pop. `own_copy.py` copies a topic from there,
-`own_dashboard.py` looks at its pages, `own_tls.py` uses TLS,
+`own_groups.py` for dead letters and groups, `own_pops.py` for those that pop; its settings are in `patience.py`.
+`own_copy.py` copies a topic from there, `own_dashboard.py` looks at its pages, `own_tls.py` uses TLS, and
 `fixture_tests.py` has tests that use the fixture on it.
 `access.py` is the same for signed requests, to a RocketMQ that checks signatures and policies.
 `replica_routes.py` lets fake masters and slaves come and go at both nameservers; `replicas/` compares a real

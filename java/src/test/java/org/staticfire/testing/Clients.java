@@ -18,6 +18,8 @@ final class Clients implements AutoCloseable {
     static final String REFUSED_ONCE = "refused once";
     static final String BLOCKING = "blocks the listener until the consumer is closed";
     private static final int WAIT_S = 20;
+    /** Of a request. A machine that is busy with other tests isn't a fault of the cluster. */
+    private static final int TIMEOUT_MS = 1_000 * WAIT_S;
 
     private final BlockingQueue<MessageExt> consumed = new LinkedBlockingQueue<>();
     private final CountDownLatch closed = new CountDownLatch(1);
@@ -26,12 +28,15 @@ final class Clients implements AutoCloseable {
 
     Clients(RocketMQStand stand) throws Exception {
         producer.setNamesrvAddr(stand.namesrv());
+        producer.setMqClientApiTimeout(TIMEOUT_MS);
+        producer.setSendMsgTimeout(TIMEOUT_MS);
         producer.start();
     }
 
     Clients consume(RocketMQStand stand, String topic, String group) throws Exception {
         consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(stand.namesrv());
+        consumer.setMqClientApiTimeout(TIMEOUT_MS);
         consumer.subscribe(topic, "*");
         consumer.setMessageListener((MessageListenerConcurrently) (messages, context) -> {
             consumed.addAll(messages);
