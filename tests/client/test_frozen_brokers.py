@@ -169,6 +169,6 @@ async def test_a_send_that_is_connected_too_late_doesnt_blame_earlier_requests(
         # Connecting takes a round trip, and ends in the last millisecond of the send's time.
         world.set_link("client", "broker-a", LinkQuality(delay_ms=(TIMEOUT_MS - 0.1) / 2))
         await world.run_for(ms=0.5)
-        with pytest.raises(ConnectFailed, match="was not sent.*not sent in time: broker-a was connected too late"):
+        with pytest.raises(ConnectFailed, match=r"was not sent.*not sent in time: broker-a was connected too late"):
             await producer.send(Message("orders", b"one"))
     assert cluster.bodies == []
