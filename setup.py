@@ -1,7 +1,7 @@
 """What pyproject.toml can't declare: a build without compiled parts, a README for package indexes, reproducible builds.
 
 - STATICFIRE_PURE_PYTHON=1 builds a py3-none-any wheel, without compiled parts.
-- STATICFIRE_REQUIRE_COMPILED=1 ends a build that can't compile them. By default such a build goes on without them.
+- STATICFIRE_REQUIRE_COMPILED=1 ends a build that can't compile them. By default such a build continues without them.
 - README.md has links that are relative to the repository. A package index needs absolute ones.
 - With SOURCE_DATE_EPOCH two builds of a commit have the same bytes. setuptools does so for wheels, but not for sdists.
 """

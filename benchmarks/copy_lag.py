@@ -2,7 +2,7 @@
 
 It prints a line when it begins, and the lags in milliseconds as JSON when its standard input ends. A lag is the time
 from a response of the master until the slave has what the master had then. In the process of a load, the watcher would
-wait for the load's interpreter, and if it asked without pauses, the slave would work for it.
+wait for the load's interpreter, and if it polled without pauses, the slave would work for it.
 """
 
 import asyncio

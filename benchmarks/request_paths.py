@@ -255,7 +255,7 @@ class SendBackToDeath(RequestPath):
 
 
 class SingleReceives(ReceiveLoad):
-    """A gRPC client that receives when it is told to."""
+    """A gRPC client that receives when the caller wants it."""
 
     def __init__(self) -> None:
         super().__init__(TOPIC, GROUP, BODY, Tally(sys.maxsize))

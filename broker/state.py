@@ -28,7 +28,7 @@ class BrokerState(msgspec.Struct):
     Cached because each send reads it.
     """
     masters_waiting_position: int = 0
-    """Of a slave: no message before this log position waits at its master, as far as the master has said it."""
+    """Of a slave: no message before this log position waits at its master, as far as the master has reported it."""
     _keepers: list[Callable[[BrokerSettings], None]] = []
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ class Advanced(NamedTuple):
     delivered: int = 0
     steps: int = 0
     checked: int = 0
-    """The number of open transactions that their producers were asked to decide."""
+    """The number of open transactions whose producers got a check."""
     expired: int = 0
     """The number of popped messages whose invisible time was over."""
 

@@ -86,7 +86,7 @@ class NameserverState(msgspec.Struct):
     def controller(self) -> "Controller":
         """Masters, slaves and elections. It is made when the first request needs it."""
         if self._controller is None:
-            # Imported here because few nameservers are asked for replicas.
+            # Imported here because few nameservers get requests about replicas.
             from staticfire.nameserver.controller import Controller
 
             self._controller = Controller(self.machine, self.settings, self.routes)

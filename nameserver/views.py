@@ -41,7 +41,7 @@ def topic_route(
 
 
 def _retry_queues(table: RouteTable, topic: str, known: dict[str, QueueData]) -> dict[str, QueueData]:
-    """Return a queue on every master that would create this group, with its %RETRY% topic, when a client asks for it.
+    """Return a queue on every master that would create this group, with its %RETRY% topic, when a client requests it.
 
     Because of this, a new group pulls its retries from its first rebalance on, and not only after the next route
     update.

@@ -101,7 +101,7 @@ class PullAhead:
     async def _pull_loop(self) -> None:
         """Pull one response after another or, if all messages are wanted, several stretches at the same time.
 
-        If the query filters messages, only a response itself tells where the next one starts.
+        If the query filters messages, only a response says where the next one starts.
         """
         _, offset, end = self._wanted
         may_split = self._options.expression.wants_all and self._options.pulls_in_flight > 1

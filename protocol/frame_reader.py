@@ -424,6 +424,6 @@ def _ignore(_call: Any) -> None:
     """Do nothing."""
 
 
-# Stands for a request that is already stored.
+# In place of a request that is already stored.
 _TAKEN: Called = _ignore, None
 _JSON_CODEC = codec_for(JSON)

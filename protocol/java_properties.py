@@ -2,7 +2,7 @@
 
     # a comment
     needWaitForService=true
-    key : value, with \\u00e9scapes and a line that goes on \\
+    key : value, with \\u00e9scapes and a line that continues \\
           here
 """
 

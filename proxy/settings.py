@@ -1,6 +1,6 @@
 """What can be set on a gRPC endpoint. Names and defaults are RocketMQ's where RocketMQ has them. RocketMQ: ProxyConfig.
 
-On the command line and in a configuration file the same names stand in camel case (`grpcServerPort=8081`).
+On the command line and in a configuration file the same names are in camel case (`grpcServerPort=8081`).
 """
 
 from dataclasses import field

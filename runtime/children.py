@@ -56,7 +56,7 @@ class ChildPlan(NamedTuple):
     temporary: str = ""
     """The child's temporary folder. The child removes it if we were killed and can't."""
     secrets: Mapping[str, str] = NO_SECRETS
-    """The settings that nobody may see, by their environment variables."""
+    """The secret settings, by their environment variables."""
 
 
 class Child:

@@ -14,7 +14,7 @@ burst, and stops reading. It continues at the same place when the peer has read 
 connection waits in `writable()`. It never stops reading, because otherwise both sides could wait for each other with
 full buffers.
 """
-# house: what is read, handled, answered and asked shares one state: the pauses of both sides, the burst, the buffer
+# house: reads, handlers, responses and requests share one state: the pauses of both sides, the burst, the buffer
 
 import asyncio
 from collections import deque

@@ -213,6 +213,6 @@ def _folder_locked(path: str, waits: bool = True) -> Iterator[None]:
 
 
 def _is_private(path: str) -> bool:
-    """Return whether a folder is ours, and nobody else can look into it."""
+    """Return whether a folder is ours, and no other user can read it."""
     found = os.lstat(path)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077

@@ -67,7 +67,7 @@ class Launch(NamedTuple):
     parent_fd: int | None = None
     temporary: str = ""
     secrets: dict[str, str] = {}  # noqa: RUF012 (it is never changed)
-    """Settings that nobody may see, by their environment variables."""
+    """Secret settings, by their environment variables."""
 
 
 def run_program(program: Program[Any], arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The address at which a server tells its peers to reach it. One rule for every place where such an address is sent:
+"""The address at which peers reach a server. One rule for every place where such an address is sent:
 
     1. the advertised address, if there is one (brokerIP1)
     2. for a peer that comes through a port mapping: the external address, if there is one

@@ -24,7 +24,7 @@ NO_SIGNAL = b"\0"
 class StopAsked(Exception):
     """A signal to stop came while something was being started. Only a wait raises it, never a handler.
 
-    The signal is still in the inbox: whoever ends the program for it takes it out.
+    The signal is still in the inbox: the code that ends the program for it takes it out.
     """
 
     def __init__(self, number: signal.Signals) -> None:

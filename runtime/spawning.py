@@ -103,7 +103,7 @@ class ForkedProcess:
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # Somebody else has waited for all children; `subprocess` returns 0 as well.
+            except ChildProcessError:  # The program has waited for all its children; `subprocess` returns 0 as well.
                 self.returncode = 0
             else:
                 self.returncode = os.waitstatus_to_exitcode(status) if pid else None

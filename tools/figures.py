@@ -1,6 +1,6 @@
 """The figures of README: `make figures` measures them and writes benchmarks/recorded/figures.json, `make docs` README.
 
-They are few, and are about what somebody notices who tries staticfire in a test. `make bench` has all others.
+They are few, and about what a user notices who tries staticfire in a test. `make bench` has all others.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The longest that reading one frame of each request kind takes: nobody else is served meanwhile.
+"""The longest that reading one frame of each request kind takes: no other client is served meanwhile.
 
     python -m benchmarks.parts.request_decoding [--kind HEART_BEAT]
 

@@ -7,7 +7,7 @@ Behaviour
 
 Different from RocketMQ
 - The end of a transaction that has ended already succeeds, and nothing is stored again (`repeatEndedCommits`). A half
-  message that was only set aside is stored when it is committed, as in RocketMQ.
+  message that was only moved away is stored when it is committed, as in RocketMQ.
 """
 
 from typing import Any

@@ -28,7 +28,7 @@ class CopyFence:
         """No master of an older epoch is followed, whatever the nameserver says."""
 
     def begin(self, fence_ms: int, least_epoch: int) -> None:
-        """Begin, also while the master is being asked. 0: end, and look for the master again. -1: as before."""
+        """Begin, also while the master is being queried. 0: end, and look for the master again. -1: as before."""
         self.least_epoch = max(self.least_epoch, least_epoch)
         self._until_ms = self._uptime_ms() + fence_ms
         if self._asking is not None:

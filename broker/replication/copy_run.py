@@ -1,6 +1,6 @@
 """Request piece after piece of the log while nothing special happens, each within the read of the one before.
 
-A task would go on one turn of the event loop later, and write its request another turn later. With a synchronous
+A task would continue one turn of the event loop later, and write its request another turn later. With a synchronous
 master, producers wait for both: a run takes a third less of the slave's time for a short piece.
 """
 

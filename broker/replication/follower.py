@@ -101,7 +101,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """Wait until this slave copies its master, or can't, but not long: the master may be dead, or start later.
 
         A slave that never copied can't take over. So a new cluster waits longer for it, also for a master that starts
-        slowly: whoever kills a master as soon as the cluster is ready expects a failover.
+        slowly: a test that kills a master as soon as the cluster is ready expects a failover.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout((JOINED_MS_MAX if self.lineage.set_id else FIRST_JOINED_MS_MAX) / 1000):

@@ -1,4 +1,4 @@
-"""One broker as a member of a set of a master and its slaves: what is called, and by whom.
+"""One broker as a member of a set of a master and its slaves: what is called, and by which part.
 
 Behaviour
 - A master begins its lineage when the first slave joins. Whether it still is the master, and whether it has lost

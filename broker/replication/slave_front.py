@@ -44,7 +44,7 @@ SENDS = (
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
 )
 OF_MASTER = (RequestCode.RESET, RequestCode.SAVE_SNAPSHOT, RequestCode.RESTORE_SNAPSHOT)
-"""staticfire's own requests, which nobody knows from RocketMQ."""
+"""staticfire's own requests, which RocketMQ doesn't have."""
 ACTING_REFUSES = (
     RequestCode.SEND_MESSAGE,
     RequestCode.SEND_MESSAGE_V2,

@@ -1,11 +1,11 @@
 """A master's doubt whether it still is the master, and whether it may store messages.
 
-- From the beginning of its lineage on, a master asks the nameserver every second who holds its id. A broker that took
-  over while this one was dead or frozen has a newer epoch, and this one becomes its slave. Two brokers may have taken
-  over in the same epoch, if neither knew of the other: then the one that did so later stays the master.
-- A master that starts with an empty log asks, too: its disk may be a new one. If a slave has taken over, it becomes its
-  slave; if a slave has messages, it accepts none until that one has taken over. It asks for a while: a nameserver that
-  has just started doesn't know the others yet.
+- From the beginning of its lineage on, a master queries the nameserver every second which broker holds its id. A broker
+  that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave. Two brokers may
+  have taken over in the same epoch, if neither knew of the other: then the one that did so later stays the master.
+- A master that starts with an empty log does so, too: its disk may be a new one. If a slave has taken over, it becomes
+  its slave; if a slave has messages, it accepts none until that one has taken over. It queries for a while: a
+  nameserver that has just started doesn't know the others yet.
 - A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason. It waits ten
   seconds for the first answer of a nameserver that accepts connections: on a busy machine that of a new cluster may
   start later than its brokers.

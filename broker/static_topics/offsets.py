@@ -1,8 +1,8 @@
 """Answer queries for offsets of a logical queue from its stretches. RocketMQ: rewriteRequestForStaticTopic.
 
 Behaviour
-- The offset of a group is stored by the broker of the stretch that it is in, as a physical offset. A query asks from
-  the newest stretch to the oldest, and the first one with an offset counts ("double read").
+- The offset of a group is stored by the broker of the stretch that it is in, as a physical offset. A query searches
+  from the newest stretch to the oldest, and the first one with an offset counts ("double read").
 - A search by time searches one stretch after another until a message is new enough.
 
 Different from RocketMQ

@@ -13,7 +13,7 @@ from staticfire.runtime.machine import Files
 # What a start rebuilds from the log.
 DERIVED_FILES = ("checkpoint", "queueEnds")
 DERIVED_FOLDERS = ("consumequeue", "index")
-# Progress of deliveries at a position of the log. The log tells the same, and these may refer to the removed part.
+# Progress of deliveries at a position of the log. The log contains the same, and these may refer to the removed part.
 PROGRESS_FILES = ("delayOffset.json", "timers.json", "transactions.json")
 LOG_FILES = ("logStart", "abort")
 

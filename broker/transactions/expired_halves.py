@@ -1,7 +1,7 @@
-"""Half messages that were set aside because they were not ended for too long. A later commit still counts.
+"""Half messages that were moved to another topic because they were not ended for too long. A later commit still counts.
 
 RocketMQ stores the message in that case, whatever happened to its half before. Here an end counts only once. So a half
-message that was set aside must be distinguished from one that was committed or rolled back: by its unique id in
+message that was moved must be distinguished from one that was committed or rolled back: by its unique id in
 TRANS_CHECK_MAX_TIME_TOPIC.
 """
 
@@ -19,7 +19,7 @@ _READ_MAX = 512
 
 
 class ExpiredHalves:
-    """The half messages of one broker that were set aside and may still be committed."""
+    """The half messages of one broker that were moved and may still be committed."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class ExpiredHalves:
                 del self._ids[next(iter(self._ids))]
 
     def has(self, properties: bytes) -> bool:
-        """Tell whether a half message was set aside, and not committed since."""
+        """Return whether a half message was moved, and not committed since."""
         if self._ids is None:
             self._ids = dict.fromkeys(self._read())
         return (find_property(properties, UNIQ_KEY) or b"") in self._ids

@@ -3,7 +3,7 @@
 half       RMQ_SYS_TRANS_HALF_TOPIC, 0      as sent, without transaction bits; __transactionId__, REAL_TOPIC, REAL_QID
 end        RMQ_SYS_TRANS_OP_HALF_TOPIC, 0   the tag `d`; the body has queue offsets of halves, a comma after each one
 final      its real queue                   as the half, with the commit bits and the half's log position
-set aside  TRANS_CHECK_MAX_TIME_TOPIC, 0    as the half, if its producer didn't end it
+moved      TRANS_CHECK_MAX_TIME_TOPIC, 0    as the half, if its producer didn't end it
 """
 
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Half messages: stored, ended, set aside, restored at start. RocketMQ: TransactionalMessageServiceImpl.
+"""Half messages: stored, ended, moved away, restored at start. RocketMQ: TransactionalMessageServiceImpl.
 
 The end of a half message is one burst: its final form, and after all of these the record of the ends. So after a kill
 in between the half message is still open, and its producer is checked again: the message may be delivered twice, but is
@@ -13,7 +13,7 @@ Different from RocketMQ
 - A half message with a delay (DELAY) waits after its commit; RocketMQ loses it.
 - A check stores nothing, and the first check is sent as early as allowed.
 - A check whose result could not be stored isn't counted: a producer that commits while the disk is full doesn't have
-  its message set aside for that.
+  its message that was moved away.
 """
 
 import asyncio
@@ -205,7 +205,7 @@ class TransactionService:
         return half.queue_offset in self._open.halves and half.queue_offset not in self._ending.offsets
 
     def was_set_aside(self, half: StoredRecord) -> bool:
-        """Tell whether a half message was set aside, and not committed since."""
+        """Return whether a half message was moved, and not committed since."""
         return half.queue_offset not in self._ending.offsets and self._expired.has(half.properties)
 
     def end(self, half: StoredRecord, is_commit: bool, on_stored: OnStored, context: Any) -> None:

@@ -74,7 +74,7 @@ ROUTE_WAIT_MS = 3_000
 ROUTE_POLL_MS = 5
 
 
-class Admin(ClientService):  # house: a few lines for each thing that is asked of a cluster
+class Admin(ClientService):  # house: a few lines for each request to a cluster
     """Reads and changes a cluster. All methods raise BrokerAnswer (refused) and NetworkError (no response)."""
 
     def __init__(

@@ -105,7 +105,7 @@ class LifeReader:
         noted = [] if name in unheard else await self._noted(message, brokers[name])
         return StoredCopy(message, None, await self._admin.consumption(message), noted)
 
-    # -- what is asked -------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------
 
     async def _due_ms(self, message: ReceivedMessage, address: str) -> int | None:
         """Return until when a message waits. For a delay level, the entry in its queue contains that."""

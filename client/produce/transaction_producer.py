@@ -8,8 +8,8 @@
 
 RocketMQ: TransactionMQProducer. First the message is stored as a half message. Then the program's transaction runs, and
 its result commits the message or rolls it back. After UNKNOWN, an exception, or a crash of the program, the broker
-waits for a while of message time and then asks any producer of the group (`check`). After several checks it gives up
-and moves the message aside.
+waits for a while of message time and then sends a check to any producer of the group (`check`). After several checks it
+gives up and moves the message aside.
 """
 
 import inspect
@@ -47,7 +47,7 @@ class TransactionState(Enum):
     COMMIT = int(TransactionKind.COMMIT)
     ROLLBACK = int(TransactionKind.ROLLBACK)
     UNKNOWN = int(TransactionKind.NONE)
-    """Not decided: the broker asks again."""
+    """Not decided: the broker checks again."""
 
 
 Execute = Callable[[Message, Any], Awaitable[TransactionState] | TransactionState]
@@ -75,7 +75,7 @@ class TransactionProducer(Producer):
         client: ClusterClient | None = None,
         check: Check | None = None,
     ) -> None:
-        """`check`: returns the state of a transaction when a broker asks. Raises: UsageError, ClientError."""
+        """`check`: returns the state of a transaction when a broker checks it. Raises: UsageError, ClientError."""
         super().__init__(group, namesrv, settings, machine, client)
         if check is None:
             raise ClientError(
@@ -118,7 +118,7 @@ class TransactionProducer(Producer):
         """Store a half message, run the program's transaction, and commit or roll back as it returns.
 
         `execute(message, argument)`: a coroutine function or a plain one, called after the half message is stored. If
-        it raises, the exception is in the result, and the broker asks later. A delay of the message is ignored, as in
+        it raises, the exception is in the result, and the broker checks later. A delay of the message is ignored, as in
         RocketMQ.
 
         Raises: as `send`; then nothing has been executed.
@@ -132,7 +132,7 @@ class TransactionProducer(Producer):
         if sent.status is SendStatus.SEND_OK:
             try:
                 state = _state_of(await _result(execute(message, argument)), execute)
-            except Exception as raised:  # noqa: BLE001 (the program's own: the broker asks what became of it)
+            except Exception as raised:  # noqa: BLE001 (the program's own: the broker checks the transaction later)
                 state, error = TransactionState.UNKNOWN, raised
                 log.warning("transaction_raised", group=self.group, topic=message.topic, error=repr(raised))
         self._note_end(message.topic, sent.message_id, state, from_check=False)

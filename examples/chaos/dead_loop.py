@@ -1,4 +1,4 @@
-"""Mistake: one error of the network ends the loop that reads the queue, and the program goes on without it.
+"""Mistake: one error of the network ends the loop that reads the queue, and the program continues without it.
 
 staticfire chaos --seeds 20 -- python examples/chaos/dead_loop.py
 """

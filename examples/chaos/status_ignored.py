@@ -1,4 +1,4 @@
-"""Mistake: the producer doesn't look at what became of a send. A refused message is gone, and nobody knows.
+"""Mistake: the producer doesn't look at what became of a send. A refused message is lost without a notice.
 
 staticfire chaos --weather rough --seeds 20 -- python examples/chaos/status_ignored.py
 """

@@ -3,8 +3,8 @@
     python examples/faults/duplicates.py
 
 A broker, a program that sends 60 orders, a group that counts what it gets. One answer in ten to a send is lost on its
-way (`cluster.faults.add(drop="answer", probability=0.1)`): the order is stored, nobody knows, it is sent again. The
-same orders have the same key, so a listener that remembers keys charges nobody twice.
+way (`cluster.faults.add(drop="answer", probability=0.1)`): the order is stored, the producer doesn't know it, it is
+sent again. The same orders have the same key, so a listener that remembers keys charges no customer twice.
 """
 
 import sys
@@ -58,13 +58,13 @@ def main() -> int:
 
 
 def send(shop: BlockingProducer, message: Message) -> None:
-    """Send until somebody says that it is stored."""
+    """Send until a response says that it is stored."""
     while True:
         try:
             shop.send(message)
             return
         except NetworkError:
-            pass  # Stored or not: nobody knows.
+            pass  # Stored or not: the producer can't know.
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 A nameserver and two brokers start as processes, and three desks: a consumer group in three more. Every flight of 2013
 is a message. 8,255 of them were cancelled; those can't be handled, so they are sent back, wait in the delay queue and
-come again, sixteen times over 4 h 45 min, and end as dead letters. Message time skips ahead by itself, so that takes
-seconds. In the middle one desk is killed with SIGKILL, and another one joins. The last line is
+are redelivered, sixteen times over 4 h 45 min, and end as dead letters. Message time skips ahead by itself, so that
+takes seconds. In the middle one desk is killed with SIGKILL, and another one joins. The last line is
 
     demo: sent=336776 consumed=328521 dead=8255 lost=0 duplicates=0 seconds=41.7
 
 counted from the desks' ledgers and from the dead letters; a wrong number makes the exit code 1. What the killed desk
-had done and not reported comes again, so duplicates are possible: at least once, as with every RocketMQ consumer.
+had done and not reported is redelivered, so duplicates are possible: at least once, as with every RocketMQ consumer.
 """
 
 import argparse

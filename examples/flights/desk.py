@@ -1,7 +1,7 @@
 """One process of the group that handles flights: `python desk.py NAMESRV LEDGER`. Any number of them share the work.
 
 A flight that departed is handled; a cancelled one can't be, so its listener fails, every time. What a desk has done
-stands in its ledger before the broker hears of it:
+is in its ledger before the broker knows it:
 
     done <key> <times tried before> <ms since it was sent> <message id> <ms since 1970>
     failed <key> <times tried before> <message id> <ms since 1970>

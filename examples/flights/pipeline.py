@@ -3,11 +3,11 @@
 The demo's flights go through a cluster (demo.py). Spark reads the topic, its retries and its dead letters to Parquet,
 each message exactly once, takes the desks' ledgers along, and answers in SQL: how many flights and cancelled flights
 per carrier and month, how long messages took from stored to handled, what was tried again and what died. The answers
-are printed, and stand on one HTML page with plots. What the demo counted is counted again by Spark; a number that
+are printed, and shown on one HTML page with plots. What the demo counted is counted again by Spark; a number that
 differs makes the exit code 1.
 
 With NAMESRV_ADDR (or --namesrv) the flights that are in that cluster are read instead, and nothing is sent. A second
-run goes on where the first one ended. Nobody's ledger says then when they were handled, so that part is left out.
+run continues where the first one ended. Then no ledger says when they were handled, so that part is left out.
 """
 
 import argparse
@@ -51,7 +51,7 @@ MESSAGES, CONSUMPTION = "messages", "consumption"
 
 @dataclass
 class Run:
-    """What was asked for, and where it goes."""
+    """What was requested, and where it goes."""
 
     flights: int
     namesrv: str | None

@@ -1,4 +1,4 @@
-"""What is asked of the flights themselves: how many there were and how many were cancelled, per carrier and month."""
+"""Queries about the flights: how many there were and how many were cancelled, per carrier and month."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ from staticfire.client import Producer
 GROUP = "flights-sender"
 CHUNK = 1_000
 SENDERS = 4
-# Chunks under way at once: while one waits for a broker that doesn't answer, the others go on.
+# Chunks under way at once: while one waits for a broker that doesn't answer, the others continue.
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Sent:
 
 
 async def send_all(namesrv: str, flights: Iterable[Flight], progress: Callable[[int], None]) -> Sent:
-    """Send the flights; `progress` hears how many more were acknowledged."""
+    """Send the flights; `progress` gets the number of newly acknowledged ones."""
     sent, source = Sent(), iter(flights)
     async with Producer(GROUP, namesrv) as producer, asyncio.TaskGroup() as senders:
         for _ in range(SENDERS):

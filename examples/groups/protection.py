@@ -139,7 +139,7 @@ async def restart_by_kill(stage: Stage) -> None:
 
 
 async def restart_in_order(stage: Stage) -> None:
-    """Each of the five stops, says goodbye, and is started again, one after the other."""
+    """Each of the five stops, unregisters, and is started again, one after the other."""
     for name in MEMBERS:
         await stage.world.stop(name)
         await asyncio.sleep(AWAY_S)

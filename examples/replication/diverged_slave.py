@@ -2,7 +2,7 @@
 
 staticfire simulate examples/replication/diverged_slave.py
 
-RocketMQ's slave then waits, and goes on in the middle of a record when the master's log has grown past its own end. A
+RocketMQ's slave then waits, and continues in the middle of a record when the master's log has grown past its own end. A
 slave of staticfire removes what its asynchronous master lost, so that both are equal. When it takes over, nothing is
 lost. A synchronous master that lost its tail doesn't begin again: it waits for the slave to take over.
 """

@@ -2,7 +2,7 @@
 
 staticfire simulate examples/replication/half_without_master.py
 
-The half message is at the slave, but only a master accepts the end of a transaction, and only a master asks for it.
+The half message is at the slave, but only a master accepts the end of a transaction, and only a master checks it.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 staticfire simulate examples/replication/offsets_overwritten.py
 
-The slave copies all offsets of its master once a minute, also those that are below its own. After that nobody knows any
-more how far the group was: when the master is lost again, its messages are consumed again at the slave.
+The slave copies all offsets of its master once a minute, also those that are below its own. After that no broker knows
+any more how far the group was: when the master is lost again, its messages are consumed again at the slave.
 """
 
 from typing import Any

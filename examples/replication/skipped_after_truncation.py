@@ -3,7 +3,7 @@
 staticfire simulate examples/replication/skipped_after_truncation.py
 
 The group has consumed messages that the new master does not have. Its offset is beyond the end of the queue. New
-messages get the lost offsets. When the consumer asks, the broker answers "offset moved" with the end of the queue: the
+messages get the lost offsets. When the consumer pulls, the broker answers "offset moved" with the end of the queue: the
 new messages before it are never delivered.
 """
 

@@ -2,8 +2,8 @@
 
 staticfire simulate examples/replication/slave_lag.py
 
-The master suggests its slave to whoever is far behind, so that old messages don't take the place of new ones in its
-memory. Here the copy is held for ten seconds meanwhile. The slave says that there is nothing more, and the consumer
+The master suggests its slave to consumers that are far behind, so that old messages don't take the place of new ones in
+its memory. Here the copy is held for ten seconds meanwhile. The slave says that there is nothing more, and the consumer
 is sent back to the master.
 """
 

@@ -55,7 +55,7 @@ def test_orders_are_billed(rocketmq: RocketMQ) -> None:
 
 def test_orders_without_credit_are_given_up_after_three_tries(rocketmq: RocketMQ) -> None:
     orders, billing = rocketmq.create_topic("orders"), rocketmq.group_name("billing")
-    rocketmq.clock.freeze()  # Message time stands: no try comes before we let it.
+    rocketmq.clock.freeze()  # Message time is frozen: no retry comes before we move it.
     rocketmq.send(orders, Message(orders, b"no credit", keys=["order-1"]))
     with open_desk(rocketmq, orders, billing) as desk:
         rocketmq.wait_consumed(orders, group=billing)

@@ -2,7 +2,7 @@
 
 staticfire simulate examples/troubles/hanging_broker.py
 
-Two brokers, a program that sends five messages a second for a minute. For that minute one broker stands still, its
+Two brokers, a program that sends five messages a second for a minute. For that minute one broker is frozen, its
 connections stay open. A send has three seconds, the first try takes them all, and no time is left for the second.
 """
 

@@ -25,7 +25,7 @@ async def story(stage: Stage, **settings: Any) -> Facts:
             await shop.send(Message("orders", b"%d" % number))
             acknowledged += 1
         except StaticfireError:
-            pass  # Nobody was told that it is stored.
+            pass  # No response said that it is stored.
         await stage.run_for(PAUSE_MS)
     stage.world.kill("broker-a", power_loss=True)
     await stage.run_for(seconds=10)

@@ -2,7 +2,7 @@
 
 staticfire simulate examples/troubles/open_transaction.py
 
-A program sends a half message and answers UNKNOWN: its database isn't done. The broker asks back; the answer is UNKNOWN
+A program sends a half message and answers UNKNOWN: its database isn't done. The broker checks it; the answer is UNKNOWN
 twice more, and then COMMIT.
 """
 

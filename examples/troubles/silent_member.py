@@ -2,7 +2,7 @@
 
 staticfire simulate examples/troubles/silent_member.py
 
-Two members share four queues; a message comes each second. One of their processes stands still, its connection stays
+Two members share four queues; a message comes each second. One of their processes is frozen, its connection stays
 open: a virtual machine that is moved, a debugger, a cable. Its queues wait until the broker has missed it.
 """
 

@@ -1,4 +1,4 @@
-"""Two members of one group subscribe to different tags, and half of the messages are consumed by nobody.
+"""Two members of one group subscribe to different tags, and no member consumes half of the messages.
 
 staticfire simulate examples/troubles/two_tags.py
 
@@ -16,7 +16,7 @@ FIRST = ConsumeFromWhere.FIRST_OFFSET
 
 
 async def story(stage: Stage, groups: tuple[str, str]) -> Facts:
-    """Count what is consumed by anybody."""
+    """Count the messages that any member consumes."""
     await stage.open("orders")
     got: Counter[str] = Counter()
 

@@ -1,9 +1,9 @@
 """Registration and liveness of brokers. RocketMQ: DefaultRequestProcessor, BrokerHousekeepingService.
 
-Behaviour: routes change before the response is sent, so the next client sees what the broker was told. A broker is
-removed as soon as its connection is lost. If several brokers registered on that connection, all of them are removed
-(RocketMQ removes one of them). With notifyMinBrokerIdChanged the replicas of a broker are notified when the lowest id
-among them changes.
+Behaviour: routes change before the response is sent, so the next client sees what the broker has as its response. A
+broker is removed as soon as its connection is lost. If several brokers registered on that connection, all of them are
+removed (RocketMQ removes one of them). With notifyMinBrokerIdChanged the replicas of a broker are notified when the
+lowest id among them changes.
 """
 
 from staticfire.nameserver.route_table import BrokerEntry, Registered

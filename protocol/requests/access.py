@@ -337,4 +337,4 @@ class GetAccess(Request, rename="camel"):
 
 @request(RequestCode.ACCESS_CHANGED)
 class AccessChanged(Request, rename="camel"):
-    """A broker sends it to the cluster's gRPC endpoints, one-way: what it said about access may be outdated."""
+    """A broker sends it to the cluster's gRPC endpoints, one-way: its data about access may be outdated."""

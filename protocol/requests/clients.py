@@ -100,7 +100,7 @@ class Heartbeat(Request, rename="camel"):
 
 @request(RequestCode.UNREGISTER_CLIENT)
 class UnregisterClient(Request, rename="camel"):
-    """Say goodbye for a producer group, a consumer group, or both."""
+    """Unregister a producer group, a consumer group, or both."""
 
     client_id: str | None = msgspec.field(name="clientID", default=None)
     producer_group: str | None = None

@@ -63,7 +63,7 @@ class ClockAnswer(Answer, rename="camel"):
     next_due_ms: Int64 = -1
     """When the next message is due; -1 for none, and for READ and WATCH."""
     checked: Int64 = 0
-    """The number of open transactions that their producers were asked to decide."""
+    """The number of open transactions whose producers got a check."""
     expired: Int64 = 0
     """The number of popped messages whose invisible time was over."""
 
@@ -110,7 +110,7 @@ class SetBrokerClock(Request, rename="camel"):
 
 
 class DeliverAnswer(Answer, rename="camel"):
-    """The result of a delivery. `delivered`: messages; `checked`: open transactions whose producers were asked to
+    """The result of a delivery. `delivered`: messages; `checked`: open transactions whose producers got a check to
     decide; `expired`: popped messages whose invisible time was over.
     """
 

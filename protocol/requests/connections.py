@@ -117,7 +117,7 @@ class QueryGroupsOfTopic(Request, rename="camel"):
 
 @request(RequestCode.QUERY_TOPICS_BY_CONSUMER, answer=TopicListAnswer)
 class QueryTopicsOfGroup(Request, rename="camel"):
-    """Ask in which topics a group stands somewhere."""
+    """List the topics in which a group has an offset."""
 
     group: str
     bname: str | None = None

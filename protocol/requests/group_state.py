@@ -144,7 +144,7 @@ class GroupStateAnswer(Answer, rename="camel"):
 
 @request(RequestCode.GET_GROUP_STATE, answer=GroupStateAnswer)
 class GetGroupState(Request, rename="camel"):
-    """Ask for the members of a group, and what is wrong with it; nobody for one that isn't online.
+    """Query the members of a group and its problems; no members for one that isn't online.
 
     `topics`, joined by commas: the topics for which waiting messages are searched, in addition to those that the
     members subscribe to. None: they aren't searched, which saves reading them.

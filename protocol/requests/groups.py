@@ -99,7 +99,7 @@ class UpdateGroups(Request, rename="camel"):
 
 @request(RequestCode.DELETE_SUBSCRIPTIONGROUP)
 class DeleteGroup(Request, rename="camel"):
-    """Forget a group; `clean_offset`: and where it stands."""
+    """Delete a group; `clean_offset`: and its offsets."""
 
     group_name: str
     clean_offset: bool = False

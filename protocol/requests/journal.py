@@ -80,7 +80,7 @@ class JournalAnswer(Answer, rename="camel"):
 
 @request(RequestCode.GET_JOURNAL, answer=JournalAnswer)
 class GetJournal(Request, rename="camel"):
-    """Ask for what happened, or with `requests` for what was asked, from `first_number` on; empty fields want all.
+    """Query events, or with `requests` recorded requests, from `first_number` on; empty fields select all.
 
     `kinds`: joined by commas; for requests, the names of their codes. `client`: an id, or one of its parts between `@`.
     `queue_offset`: deliveries that include that message, and all other records that name it.

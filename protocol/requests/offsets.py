@@ -22,7 +22,7 @@ class TimestampAnswer(Answer, rename="camel"):
 
 @request(RequestCode.QUERY_CONSUMER_OFFSET, answer=OffsetAnswer)
 class QueryConsumerOffset(Request, rename="camel"):
-    """Ask where a group stands in a queue."""
+    """Query a group's offset in a queue."""
 
     consumer_group: str
     topic: str
@@ -34,7 +34,7 @@ class QueryConsumerOffset(Request, rename="camel"):
 
 @request(RequestCode.UPDATE_CONSUMER_OFFSET)
 class UpdateConsumerOffset(Request, rename="camel"):
-    """Store where a group stands in a queue."""
+    """Store a group's offset in a queue."""
 
     consumer_group: str
     topic: str

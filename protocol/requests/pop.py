@@ -38,7 +38,7 @@ class PopAnswer(Answer, rename="camel"):
 
 @request(RequestCode.POP_MESSAGE, answer=PopAnswer)
 class PopMessage(Request, rename="camel"):
-    """Take messages that nobody else gets for `invisible_time` ms; held for up to `poll_time` ms until one comes.
+    """Take messages that no other client gets for `invisible_time` ms; held for up to `poll_time` ms until one arrives.
 
     `queue_id` below 0: any queue. `init_mode`: FROM_MIN; any other value is FROM_MAX. `attempt_id`: only with `order`;
     a repeated request with the same id gets the same messages again.
@@ -100,7 +100,7 @@ class ChangeInvisibleAnswer(Answer, rename="camel"):
 
 @request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, answer=ChangeInvisibleAnswer)
 class ChangeInvisibleTime(Request, rename="camel"):
-    """Let nobody else have a message for `invisible_time` ms from now on. Its handle is spent then.
+    """Keep a message invisible to others for `invisible_time` ms from now on. Its handle becomes invalid.
 
     `given_back` is staticfire's own: the consumer has failed with the message and waits for the next try, although this
     broker doesn't know its group as one of push consumers.

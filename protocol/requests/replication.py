@@ -204,7 +204,7 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     all_in_sync_acknowledge: bool = False
     """allAckInSyncStateSet of a master."""
     instance: str = ""
-    """Random: a broker that asks an address finds out whether that is its own."""
+    """Random: a broker that queries an address finds out whether that is its own."""
 
     @property
     def is_serving(self) -> bool:

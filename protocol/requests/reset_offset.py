@@ -37,7 +37,7 @@ class ResetOffset(Request, rename="camel"):
 
 @request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
 class ResetClientOffset(Request, rename="camel"):
-    """Tell a consumer to go on elsewhere, one-way: only with useServerSideResetOffset=false."""
+    """Reset a consumer's offsets, one-way: only with useServerSideResetOffset=false."""
 
     topic: str
     group: str
@@ -78,7 +78,7 @@ class ConsumerStatusAnswer(Answer, rename="camel"):
 
 @request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, answer=ConsumerStatusAnswer)
 class GetClientStatus(Request, rename="camel"):
-    """Asked of a client by its broker: where do you stand in this topic?"""
+    """Sent by a broker to a client: query its offsets in this topic."""
 
     topic: str
     group: str
@@ -87,7 +87,7 @@ class GetClientStatus(Request, rename="camel"):
 
 @request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, answer=ConsumerStatusAnswer)
 class GetConsumerStatus(Request, rename="camel"):
-    """Ask where the members of a group stand in a topic; `client_addr` is one client's id."""
+    """Query the offsets of a group's members in a topic; `client_addr` is one client's id."""
 
     topic: str
     group: str
@@ -97,7 +97,7 @@ class GetConsumerStatus(Request, rename="camel"):
 
 @request(RequestCode.CLONE_GROUP_OFFSET)
 class CloneGroupOffset(Request, rename="camel"):
-    """Let a group stand where another one stands, in one topic or in all."""
+    """Copy the offsets of another group, in one topic or in all."""
 
     src_group: str
     dest_group: str

@@ -60,7 +60,7 @@ class StaticTopicConfig(TopicConfig, rename="camel", gc=False):
 
 @request(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC)
 class UpdateStaticTopic(UpdateTopic, rename="camel"):
-    """Create a static topic on one broker, or map its logical queues anew. `force`: even if the mapping doesn't fit."""
+    """Create a static topic on one broker, or change the mapping of its logical queues. `force`: without a check."""
 
     body_type: ClassVar[Any] = MappingDetail
 

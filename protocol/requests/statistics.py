@@ -65,7 +65,7 @@ class ConsumeStatsAnswer(Answer, rename="camel"):
 
 @request(RequestCode.GET_CONSUME_STATS, answer=ConsumeStatsAnswer)
 class GetConsumeStats(Request, rename="camel"):
-    """Ask how far a group has come: in one topic, in those of `topic_list` (joined by `;`), or in all of its own."""
+    """Query a group's progress: in one topic, in those of `topic_list` (joined by `;`), or in all of its own."""
 
     consumer_group: str
     topic: str | None = None

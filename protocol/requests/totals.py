@@ -71,7 +71,7 @@ class WaitingMessage(msgspec.Struct, rename="camel", gc=False):
     """Where it will be stored."""
     message_id: str
     due_ms: Int64
-    """When it is due, or when its producer is asked again whether the transaction is committed."""
+    """When it is due, or when its producer gets the next check of the transaction."""
     stored_ms: Int64
     log_position: Int64
     tags: str = ""
@@ -79,7 +79,7 @@ class WaitingMessage(msgspec.Struct, rename="camel", gc=False):
     group: str = ""
     """The group of the producer of a transaction, or of the consumers of a retry."""
     checks: Int32 = 0
-    """How often the producer of a transaction was asked."""
+    """How many checks the producer of a transaction got."""
 
 
 class PoppedPlace(PoppedState, rename="camel", gc=False, kw_only=True):

@@ -47,7 +47,7 @@ class AllOffsetsAnswer(Answer, rename="camel"):
 
 @request(RequestCode.GET_ALL_CONSUMER_OFFSET, answer=AllOffsetsAnswer)
 class GetAllOffsets(Request, rename="camel"):
-    """Ask where all groups stand."""
+    """Query the offsets of all groups."""
 
 
 class DelayOffsetFile(msgspec.Struct, rename="camel", gc=False):

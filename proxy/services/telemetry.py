@@ -114,7 +114,7 @@ class TelemetryCalls:
         return consumer_settings(settings, await self._cluster.group(group, newest=True))
 
     async def _locate(self, topic: str) -> None:
-        """Fetch a topic's route, so that its brokers can be asked for the group's configuration."""
+        """Fetch a topic's route, so that its brokers can be queried for the group's configuration."""
         try:
             await self._cluster.route(topic)
         except Exception as error:  # noqa: BLE001 (settings don't need it: receives say what is wrong)

@@ -36,7 +36,7 @@ class GrpcEndpoint:
         self, machine: Machine, methods: Methods, limits: TransportLimits | None = None, tls: TlsSettings | None = None
     ) -> None:
         self._machine = machine
-        # RocketMQ's gRPC endpoint never asks clients for a certificate.
+        # RocketMQ's gRPC endpoint never requests a certificate from clients.
         self._tls = replace(tls or TlsSettings(), tls_server_need_client_auth=NO_AUTH)
         self._tls_port: TlsPort | None = None
         self._lines: RepeatedLines | None = None

@@ -77,7 +77,7 @@ class H2Stream:
         """How many bytes have left after they had been queued."""
         self.progress: TakenSoFar | None = None
         """The last time at which queued data was seen to move."""
-        self.when_taken: Callable[[], None] | None = None  # house: nobody waits at first
+        self.when_taken: Callable[[], None] | None = None  # house: no call waits at first
         """Called once, when all queued data has left or was dropped."""
 
 

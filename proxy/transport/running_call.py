@@ -222,7 +222,7 @@ class RunningCall:
             answer = await self._method.handler(request, self._call)
         except GrpcError as error:
             self.fail(error)
-        except Exception as error:  # noqa: BLE001 - one call: the others and the connection go on
+        except Exception as error:  # noqa: BLE001 - one call: the others and the connection continue
             self._crashed(error)
         else:
             if not self.is_over:
@@ -238,7 +238,7 @@ class RunningCall:
                 await answers.aclose()
         except GrpcError as error:
             self.fail(error)
-        except Exception as error:  # noqa: BLE001 - one call: the others and the connection go on
+        except Exception as error:  # noqa: BLE001 - one call: the others and the connection continue
             self._crashed(error)
         else:
             if not self.is_over:

@@ -9,7 +9,7 @@
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
   checks, and no send fails; `busy.py`: whether members have time; `full_queues.py`: whether they take more messages
-- `placing.py`: the queue of delayed and half messages; when half messages are set aside
+- `placing.py`: the queue of delayed and half messages; when half messages are moved away
 - `popping.py`: who has a popped message, and for how long
 - `filters.py`: groups with filters
 - `broadcast.py`: groups in which each member gets all messages

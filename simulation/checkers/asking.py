@@ -24,7 +24,7 @@ TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 class AskedInTime(Checker):
     """A transaction that its producer hasn't ended is checked by the broker after its timeout.
 
-    If all machines of a program are gone for good, no producer can be asked about its transactions. Nor does a broker
+    If all machines of a program are gone for good, no producer can get checks of its transactions. Nor does a broker
     check a half message that an end of its process may have destroyed (losses.py). A client rolls back at once what was
     stored with another status than SEND_OK.
     """
@@ -75,7 +75,7 @@ class AskedInTime(Checker):
                 self._calm.see(event)
 
     def _fellows_at(self, name: str) -> tuple[str, ...]:
-        """Return the machines that can be asked about a message's transaction."""
+        """Return the machines that can get a check of a message's transaction."""
         return self._fellows.get(name.partition("/")[0], ())
 
     def _check(self, sent: SendAcknowledged, at_ms: int) -> bool:

@@ -100,7 +100,7 @@ class Lateness(Checker):
         """Called for other events."""
 
     def queued_until(self, group: Group) -> float:
-        """Return until when others were before what waits: where few are handed out at a time."""
+        """Return until when others were before what waits: where few are delivered at a time."""
         return 0
 
     def expect(self, group: str, key: object, waiting: Waiting) -> None:
@@ -209,7 +209,7 @@ def is_pushed(group: Group) -> bool:
 
 def _takes_all(group: Group) -> bool:
     if group.broadcasts:
-        return False  # Its calls are told in another way.
+        return False  # Its calls are recorded in another way.
     return is_pushed(group) and group.expression == "*" and getattr(group, "condition", None) is None
 
 

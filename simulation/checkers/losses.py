@@ -8,7 +8,7 @@ no master any more, and then with FAILED_OVER when a machine serves again: messa
 These may be acknowledged ones unless acknowledgements wait for copies. LOST_MORE: as many machines have lost data as
 have each message, or an administrator has accepted the loss.
 
-Of a disk that fails, nobody knows what it has.
+What a failing disk has is unknown.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Where messages lie that wait at first: for their time, for the end of a transaction, for somebody who ends it."""
+"""Where messages lie that wait at first: for their time, for the end of a transaction, for a person who ends it."""
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
@@ -22,9 +22,9 @@ CHANGED_INTERVAL_MS = 2_000
 
 
 class InItsQueue(Checker):
-    """A message lies in the queue that its producer was told, also when it had to wait before it came there.
+    """A message is in the queue of its producer's response, also if it had to wait before.
 
-    A send that was tried again lies in two queues, and a broker that is killed may lose the one that was told: what was
+    A send that was tried again is in two queues, and a killed broker may lose the one of the response: what was
     sent before its end isn't looked at, nor what was called back.
     """
 
@@ -77,7 +77,7 @@ class InItsQueue(Checker):
 
 
 class AskedOften(Checker):
-    """A half message is put aside when its producers were asked as often as settings say, and not before."""
+    """A half message is moved away after as many checks as settings say, and not before."""
 
     promise = "a broker abandons a transaction only after transactionCheckMax checks"
     hears = (SendAcknowledged, MessageFound, FaultBegan)

@@ -73,7 +73,7 @@ class QuorumKept(Checker):
 
 
 class OneMaster(Checker):
-    """In each epoch of a broker one machine accepts messages: whoever takes over begins a newer one.
+    """In each epoch of a broker one machine accepts messages: the one that takes over begins a newer one.
 
     Another log, with an epoch that there was already, is begun only after as many machines as have a message lost data,
     or if the one before had no message: a master with an empty disk can't know that there was one.

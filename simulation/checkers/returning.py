@@ -72,7 +72,7 @@ class ReturnsInTime(Lateness):
 
     A message that has failed is put off for as long as RocketMQ's consumers do. The first one of a broker comes as late
     as its group learns of the topic of its retries. A pop that waits is not always woken by what comes back, and takes
-    as many as it asks for: the next one's time begins then.
+    as many as it requests: the next one's time begins then.
     """
 
     promise = (

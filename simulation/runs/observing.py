@@ -191,7 +191,7 @@ class Observer:
             self._cluster.record.note(OwnersSeen(self._cluster.now_ms, group, owners))
 
     def note_messages(self) -> None:
-        """Record the messages of programs, retries and dead letters, and the half messages that were set aside."""
+        """Record the messages of programs, retries and dead letters, and the half messages that were moved away."""
         for name, broker in self._up():
             store = broker.state.store
             for topic in store.topics():

@@ -260,7 +260,7 @@ class SendingProgram(Service):
         return self._ended(name, share < shares.commit)
 
     def _asked(self, message: ReceivedMessage) -> TransactionState:
-        """Respond to a check. The same message always ends the same way, whichever program is asked, and how often."""
+        """Respond to a check. A message always ends the same way, whichever program gets the check, and how often."""
         name = message.get(NAME_PROPERTY) or ""
         shares = self._transactions or Transactions()
         share = number_from(self._seed, "transaction", name) % _SHARES / _SHARES

@@ -54,7 +54,7 @@ class ReplicaPair:
         await self._stage.world.until(is_equal, CAUGHT_UP_MS, "the slave has caught up")
 
     async def hold(self, is_held: bool = True) -> None:
-        """Let the slave copy nothing, or let it go on."""
+        """Let the slave copy nothing, or let it continue."""
         pool = ConnectionPool(self._stage.machine("operator"))
         try:
             await ReplicaAdmin.at_nameservers(pool, NAMESRV).control(SLAVE, ControlReplication(hold=is_held))

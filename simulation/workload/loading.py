@@ -45,7 +45,7 @@ def run_file(path: str) -> dict[str, Any]:
         return runpy.run_path(path)
     except SyntaxError as error:
         raise UsageError(f"{path}:{error.lineno}: {error.msg}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a person's own file raises is told with its line)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a person's own file raises is reported with its line)
         raise UsageError(f"{path}:{_line(error, path)}: {_words(error)}") from None
 
 

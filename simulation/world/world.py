@@ -216,7 +216,7 @@ class SimulatedWorld:
             if not box.process.is_dead:
                 try:
                     await box.stop()
-                except Exception as error:  # noqa: BLE001 - one service that failed, to be told with the others
+                except Exception as error:  # noqa: BLE001 - one service that failed, to be reported with the others
                     problems.append(f"  a service that failed: {box.name}: {error!r}")
         await self.run_for(seconds=FAREWELL_S)
         return problems

@@ -49,7 +49,7 @@ def sign_with(key: "Credentials") -> None:
 def sign_as_owner(namesrv: str) -> None:
     """Have this command sign as the cluster's own user, if this user has started that cluster and names no other key.
 
-    If the cluster takes only TLS, it speaks TLS, too, unless it was told how.
+    If the cluster takes only TLS, it speaks TLS, too, unless a flag says how.
     """
     if names_key():
         return

@@ -26,7 +26,7 @@ MEANT = {"freeze": "frozen", "run": "real", "skip": "skipping", "scale": "scaled
 
 
 class Mode(msgspec.Struct, forbid_unknown_fields=True):
-    """How message time goes on. `rate`: of a scaled one."""
+    """How message time continues. `rate`: of a scaled one."""
 
     mode: Literal["real", "frozen", "skipping", "scaled"]
     rate: float | None = None

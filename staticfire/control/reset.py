@@ -32,7 +32,7 @@ async def empty(pool: ConnectionPool, servers: Undisturbed) -> dict[str, Any]:
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in masters.values()))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
-    # Brokers no longer register these topics, but a nameserver keeps a route until it is told to delete it.
+    # Brokers no longer register these topics, but a nameserver keeps a route until it gets a request to delete it.
     deletions: list[Request] = [DeleteTopicInNameserver(topic=topic) for topic in topics]
     told = (pool.ask(address, what, TIMEOUT_MS) for address in nameservers for what in (Reset(), *deletions))
     for answer in await asyncio.gather(*told):

@@ -59,7 +59,7 @@ async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name:
     bodies = [answer.body for answer in answers if isinstance(answer, RestoredAnswer)]
     there_now = {topic for body in bodies for topic in body.snapshot.topics}
     gone = sorted({topic for body in bodies for topic in body.topics_gone} - there_now)
-    # A nameserver keeps a route until it is told to delete it.
+    # A nameserver keeps a route until it gets a request to delete it.
     for topic in gone:
         await _ask_all(pool, nameservers, DeleteTopicInNameserver(topic=topic), f"route of {topic}")
     told = _told(name, [body.snapshot for body in bodies])

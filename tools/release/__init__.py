@@ -1,4 +1,4 @@
-"""`make release-check`: whether a release can be built, installed and used, as somebody without a checkout does it.
+"""`make release-check`: whether a release can be built, installed and used, as a user without a checkout does it.
 
 - `__main__.py`: the steps and their results
 - `building.py`: sdist and wheels, built twice; twine's check

@@ -1,4 +1,4 @@
-"""Environments with one installation each, as pip makes them on somebody's machine."""
+"""Environments with one installation each, as pip makes them on a user's machine."""
 
 from dataclasses import dataclass
 from pathlib import Path

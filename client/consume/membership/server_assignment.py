@@ -70,7 +70,7 @@ class ServerAssignment:
 def any_broker(topic: str, route: TopicRouteData, turn: int) -> str:
     """Return the address of a broker of a topic, which varies with `turn`. Raises: ClientError (there is none).
 
-    A slave is asked only if no broker has a master: if its disk is new, it doesn't know yet which groups pop, and its
+    A slave is queried only if no broker has a master: if its disk is new, it doesn't know yet which groups pop, and its
     answer would let this member pull for a moment.
     """
     brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)

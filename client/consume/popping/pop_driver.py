@@ -142,7 +142,7 @@ class PopDriver:
                 give_plain_topic(result.messages, self._client.namespace.unwrap(mq.topic))
             self.carry_out(queue, queue.popped(result, uptime_ms))
 
-    # -- what brokers are told of messages -----------------------------------------------------------------------
+    # -- acknowledgements and returns ------------------------------------------------------------------------------
 
     def _say(self, saying: Any, what: str) -> None:
         task = self._spawn(saying, f"{what} for {self._state.group}")
