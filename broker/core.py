@@ -76,8 +76,8 @@ class BrokerCore(Service):
         self._clock_control = ClockControl(
             self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
         )
-        self.asked_by_nameservers = Dispatcher(self.settle)
-        self._clock_control.register(self.asked_by_nameservers)
+        self.nameserver_requests = Dispatcher(self.settle)
+        self._clock_control.register(self.nameserver_requests)
         journals = tables.journals
         self.dispatcher = Dispatcher(self.settle, None if journals is None else journals.tap)
         families.register(self.dispatcher)
@@ -218,7 +218,7 @@ class BrokerCore(Service):
         self.answer_held()
         self._clock_control.look_now()
         await self.dispatcher.finish(CALLS_MS_MAX)
-        await self.asked_by_nameservers.finish(CALLS_MS_MAX)
+        await self.nameserver_requests.finish(CALLS_MS_MAX)
 
     def disconnected(self, connection: Connection) -> None:
         """Drop everything that waits on a connection that was closed."""

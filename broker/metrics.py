@@ -33,13 +33,13 @@ from staticfire.protocol.lag import lag_of
 from staticfire.protocol.names import (
     SCHEDULE_TOPIC,
     WHEEL_TIMER_TOPIC,
-    asked_for,
     group_of_topic,
     is_dead_letter_topic,
     is_retry_topic,
     is_system_group,
     is_system_topic,
     reply_topic,
+    requested_topic,
     retry_topic,
 )
 from staticfire.protocol.requests.statistics import MetricRow
@@ -97,7 +97,7 @@ class BrokerMetrics:
                 yield "send_to_dlq_messages_total", messages, {"consumer_group": group, "is_system": _word(False)}
         given: dict[tuple[str, str, bool], tuple[int, int]] = {}
         for group, topic, messages, size in list(statistics.gets()):
-            key = group, *_asked_for(topic, group)
+            key = group, *_requested_topic(topic, group)
             messages_before, size_before = given.get(key, (0, 0))
             given[key] = messages_before + messages, size_before + size
         for (group, topic, is_retry), (messages, size) in given.items():
@@ -173,7 +173,7 @@ class BrokerMetrics:
         for group, topics in sorted(topics_by_group(self._groups).items()):
             rows: dict[tuple[str, bool], list[str]] = {}
             for topic in sorted(topics):
-                rows.setdefault(_asked_for(topic, group), []).append(topic)
+                rows.setdefault(_requested_topic(topic, group), []).append(topic)
             for (topic, is_retry), stored in rows.items():
                 configs = [config for config in map(self._topics.get, stored) if config is not None]
                 if configs:
@@ -216,10 +216,10 @@ class BrokerMetrics:
         return 0 if stored_ms is None else now_ms - stored_ms
 
 
-def _asked_for(topic: str, group: str) -> tuple[str, bool]:
+def _requested_topic(topic: str, group: str) -> tuple[str, bool]:
     """Return the topic that a group subscribes to for the messages of a stored topic, and whether these are retries."""
-    asked = asked_for(topic, group)
-    return asked, asked != topic or topic == retry_topic(group)
+    requested = requested_topic(topic, group)
+    return requested, requested != topic or topic == retry_topic(group)
 
 
 def version_word(version: int) -> str:

@@ -285,8 +285,8 @@ class Registration:
 
 def sign_of_life_ms(settings: BrokerSettings) -> int:
     """Return the period of heartbeats with which a nameserver doesn't consider the broker gone."""
-    asked_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
-    return max(1, min(asked_ms, settings.broker_heartbeat_timeout_ms // LIVES))
+    wanted_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
+    return max(1, min(wanted_ms, settings.broker_heartbeat_timeout_ms // LIVES))
 
 
 async def _wait(event: asyncio.Event, timeout_ms: int) -> None:

@@ -70,9 +70,9 @@ class Broker(Service):
         self._machine = machine
         self._sock = sock
         self.dispatcher = Dispatcher()
-        self._asked_by_nameservers = Dispatcher()
+        self._nameserver_requests = Dispatcher()
         self._pool = ConnectionPool(
-            connecting(machine, settings), self._asked_by_nameservers, lost=self._lost_nameserver,
+            connecting(machine, settings), self._nameserver_requests, lost=self._lost_nameserver,
             credentials=_own_credentials(settings),
         )  # fmt: skip
         self._surface = Surface(
@@ -91,7 +91,7 @@ class Broker(Service):
         self._next_change: RoleChange | None = None
         """What the new core wants to become, which began to copy before the change that began it was done."""
         self.dispatcher.take_over(core.dispatcher)
-        self._asked_by_nameservers.take_over(core.asked_by_nameservers)
+        self._nameserver_requests.take_over(core.nameserver_requests)
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
         came = partial(core.tables.statistics.channel, CONNECT)
         tls = ServerTls(settings, self._refused_tls)
@@ -254,7 +254,7 @@ class Broker(Service):
 
     def _dispatchers(self) -> list[tuple[Dispatcher, Dispatcher]]:
         core = self._core
-        return [(self.dispatcher, core.dispatcher), (self._asked_by_nameservers, core.asked_by_nameservers)]
+        return [(self.dispatcher, core.dispatcher), (self._nameserver_requests, core.nameserver_requests)]
 
     async def _end_core(self) -> None:
         self._has_core = False

@@ -13,7 +13,7 @@ from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.lag import lag_of
-from staticfire.protocol.names import asked_for, dead_letter_topic, retry_topic
+from staticfire.protocol.names import dead_letter_topic, requested_topic, retry_topic
 from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.requests.totals import GroupTotal, TopicTotal
 
@@ -21,7 +21,7 @@ from staticfire.protocol.requests.totals import GroupTotal, TopicTotal
 def counts_for(groups: GroupTables, group: str, topic: str) -> bool:
     """Whether a topic belongs to a group; for an online group only its subscriptions and their retries do."""
     online = groups.consumers.consumer_table.get(group)
-    return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
+    return online is None or not online.subscriptions or requested_topic(topic, group) in online.subscriptions
 
 
 def topics_by_group(groups: GroupTables) -> dict[str, set[str]]:

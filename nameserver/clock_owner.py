@@ -178,9 +178,9 @@ class ClockOwner:
         answers = await self._ask_all(DeliverDue())
         done = [answer for answer in answers.values() if isinstance(answer, DeliverAnswer)]
         refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
-        told = [f"broker {name} can't deliver due messages: {remark}" for name, remark in refused.items()]
+        complaints = [f"broker {name} can't deliver due messages: {remark}" for name, remark in refused.items()]
         delivered, checked = sum(one.delivered for one in done), sum(one.checked for one in done)
-        return Advanced(delivered, 1, checked, sum(one.expired for one in done)), told
+        return Advanced(delivered, 1, checked, sum(one.expired for one in done)), complaints
 
     async def skip_loop(self) -> None:
         """Loop: while the clock skips, jump to the next due time as soon as the cluster is at rest.
@@ -298,9 +298,9 @@ class ClockOwner:
 
         `waits_ms`: how long a broker may wait before it responds.
         """
-        asked = {name: connection for connection, name in self.brokers.items()}
-        answers = await asyncio.gather(*(self._ask(name, asked[name], request, waits_ms) for name in asked))
-        return dict(zip(asked, answers, strict=True))
+        by_name = {name: connection for connection, name in self.brokers.items()}
+        answers = await asyncio.gather(*(self._ask(name, by_name[name], request, waits_ms) for name in by_name))
+        return dict(zip(by_name, answers, strict=True))
 
     async def _ask(self, name: str, connection: Connection, request: Request, waits_ms: int) -> Answer:
         answers_in_ms = SILENT_TIMEOUT_MS if name in self._silent else BROKER_TIMEOUT_MS

@@ -47,8 +47,8 @@ def parse_expression(option: str, text: str, kind: str = "") -> SourceExpression
     """
     if not text:
         return EVERYTHING
-    is_told = bool(kind)
-    chosen: ExpressionType = "SQL92" if kind == SQL92 or (not is_told and _looks_like_a_condition(text)) else "TAG"
+    is_given = bool(kind)
+    chosen: ExpressionType = "SQL92" if kind == SQL92 or (not is_given and _looks_like_a_condition(text)) else "TAG"
     try:
         if chosen == SQL92:
             compile_filter(text)
@@ -56,7 +56,7 @@ def parse_expression(option: str, text: str, kind: str = "") -> SourceExpression
             TagExpression.parse(text)
     except ClientError as error:
         words = " ".join(str(error).split())
-        hint = "" if is_told or chosen == TAG else "; it was read as SQL92; if it is a tag, set expressionType=TAG"
+        hint = "" if is_given or chosen == TAG else "; it was read as SQL92; if it is a tag, set expressionType=TAG"
         raise UsageError(f"{option}={text}: {words}{hint}") from None
     return SourceExpression(text, chosen)
 

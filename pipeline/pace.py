@@ -25,7 +25,7 @@ class PollPace:
         """Return how long the next poll must wait."""
         return max(0, self._quiet_until_ms - uptime_ms)
 
-    def asked(self, uptime_ms: UptimeMs, changed: bool) -> None:
+    def queried(self, uptime_ms: UptimeMs, changed: bool) -> None:
         """Note a response. `changed`: whether it had news."""
         self._quiet_until_ms = UptimeMs(0) if changed else UptimeMs(uptime_ms + QUIET_MS)
 

@@ -134,8 +134,8 @@ class PullAhead:
                 answers, reached = await under_way[0][1]
                 for body in answers:
                     await self._put(body)
-                asked_to, _ = under_way.popleft()
-                if reached > asked_to:
+                requested_to, _ = under_way.popleft()
+                if reached > requested_to:
                     await _drop(under_way)
                     offset = reached
         finally:

@@ -82,7 +82,7 @@ class StreamPlan:
         if wait_ms:
             self._link.pause(wait_ms)
         self._look()
-        self._pace.asked(self._link.uptime_ms(), changed=self._ends(starts) != starts)
+        self._pace.queried(self._link.uptime_ms(), changed=self._ends(starts) != starts)
 
     def _look(self) -> None:
         fresh = self._pace.may_ask_routes(self._link.uptime_ms())

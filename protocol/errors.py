@@ -123,10 +123,10 @@ _CLASS_OF_CODE: dict[int, type[BrokerAnswer]] = {
 }
 
 
-def broker_answer(code: int, remark: str | None, asked: str = "") -> BrokerAnswer:
-    """Return the exception for a refusal. `asked` states what was requested, and from where."""
+def broker_answer(code: int, remark: str | None, requested: str = "") -> BrokerAnswer:
+    """Return the exception for a refusal. `requested` states what was requested, and from where."""
     words = remark or "no reason given"
-    return _CLASS_OF_CODE.get(code, BrokerAnswer)(code, f"{words} [{asked}]" if asked else words)
+    return _CLASS_OF_CODE.get(code, BrokerAnswer)(code, f"{words} [{requested}]" if requested else words)
 
 
 def os_words(error: OSError) -> str:

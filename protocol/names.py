@@ -184,7 +184,7 @@ def pop_retry_topic(topic: str, group: str, version: int = 1) -> str:
     return f"{RETRY_PREFIX}{group}{'_' if version == 1 else '+'}{topic}"
 
 
-def asked_for(topic: str, group: str) -> str:
+def requested_topic(topic: str, group: str) -> str:
     """Return the topic that a group must request to get the messages of `topic`.
 
     For a POP retry topic, it is its original topic; for any other, the topic itself. This is the inverse of

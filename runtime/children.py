@@ -22,7 +22,7 @@ from typing import NamedTuple
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.log_sink import LogSink
-from staticfire.runtime.signals import SignalInbox, StopAsked
+from staticfire.runtime.signals import SignalInbox, StopRequested
 from staticfire.runtime.spawning import EarlyStart, ForkedProcess, start_process
 
 READY_TIMEOUT_MS = 30_000
@@ -174,7 +174,7 @@ class Children:
                 read(child)
 
     def wait_ready(self, children: Sequence[Child], timeout_ms: int = READY_TIMEOUT_MS) -> None:
-        """Return when all are ready. Raises: ChildFailed if one has ended or takes too long, StopAsked."""
+        """Return when all are ready. Raises: ChildFailed if one has ended or takes too long, StopRequested."""
         deadline_s = time.monotonic() + timeout_ms / 1000
         with self._watching_signals():
             while waiting := [child for child in children if not child.ready]:
@@ -188,7 +188,7 @@ class Children:
                 if self._signals is not None and (number := self._signals.first_stop()):
                     for child in children:
                         child.is_awaited = False
-                    raise StopAsked(number)
+                    raise StopRequested(number)
 
     def stop(self, children: Sequence[Child], timeout_ms: int = STOP_TIMEOUT_MS) -> list[Child]:
         """Stop these processes and wait for them; return those that had to be killed.
@@ -309,9 +309,9 @@ class Children:
 
 def _tell_plan(link: socket.socket, plan: ChildPlan) -> None:
     """Send a process that was started early what it must serve."""
-    told = {"settings": dict(plan.settings), "temporary": plan.temporary, "secrets": dict(plan.secrets)}
+    handed = {"settings": dict(plan.settings), "temporary": plan.temporary, "secrets": dict(plan.secrets)}
     try:
-        socket.send_fds(link, [json.dumps(told).encode() + b"\n"], [plan.sock.fileno()])
+        socket.send_fds(link, [json.dumps(handed).encode() + b"\n"], [plan.sock.fileno()])
     except OSError:
         # The process has died. The caller that waits for it will notice.
         pass

@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         if isinstance(exc, ProtocolError):
             self._rejected_for = str(exc)
         for pending in self._pending.take_all() if self._pending is not None else ():
-            words = f"connection to {self.peer.address} lost before the response to {pending.asked}"
+            words = f"connection to {self.peer.address} lost before the response to {pending.name}"
             self._tell(pending, ConnectionLost(self._with_reason(words)))
 
     def _with_reason(self, words: str) -> str:
@@ -395,10 +395,10 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     def _tell(self, pending: PendingAnswer, outcome: Reply) -> None:
         try:
-            pending.told(outcome)
+            pending.on_outcome(outcome)
         except Exception as error:  # noqa: BLE001 (a callback's failure must not affect other requests)
             assert self._loop is not None
-            words = f"the response to {pending.asked} from {self.peer.address} could not be handled"
+            words = f"the response to {pending.name} from {self.peer.address} could not be handled"
             self._loop.call_exception_handler({"message": words, "exception": error})
 
     # -- requests of ours ----------------------------------------------------------------------------------------
@@ -414,18 +414,18 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self._plan_flush()
         return future
 
-    def ask_for(self, request: Request, timeout_ms: int, told: Callable[[Reply], None]) -> None:
-        """Send a request with the next `flush`, and call `told` with its outcome.
+    def ask_for(self, request: Request, timeout_ms: int, on_outcome: Callable[[Reply], None]) -> None:
+        """Send a request with the next `flush`, and call `on_outcome` with its outcome.
 
-        `told` is called while the read that contains the response is handled: one turn of the event loop earlier than
-        with a future.
+        `on_outcome` is called while the read that contains the response is handled: one turn of the event loop earlier
+        than with a future.
         """
         if self.transport is None or self.transport.is_closing() or self._pending is None:
             raise ConnectionLost(self._with_reason(f"not connected to {self.peer.address}"))
         declaration = declaration_of(type(request))
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
         frame = self.codec.encode_request(request, opaque, False)
-        self._pending.add(opaque, told, declaration.answer, declaration.name, timeout_ms)
+        self._pending.add(opaque, on_outcome, declaration.answer, declaration.name, timeout_ms)
         self._out.append(frame)
 
     def tell(self, request: Request) -> None:
@@ -438,7 +438,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._plan_flush()
 
     def _expired(self, pending: PendingAnswer) -> None:
-        words = f"no response to {pending.asked} from {self.peer.address} within {pending.timeout_ms} ms"
+        words = f"no response to {pending.name} from {self.peer.address} within {pending.timeout_ms} ms"
         self._tell(pending, AnswerTimeout(words))
 
     def writable(self) -> Awaitable[None] | None:

@@ -18,7 +18,7 @@ from staticfire.runtime.ranges import hidden, shown
 S = TypeVar("S")
 
 # A request may contain megabytes of names, but the response must be one line.
-TOLD_MAX = 10
+SHOWN_MAX = 10
 UNKNOWN = "there is no such setting"
 MEANS_NOTHING = "this setting of RocketMQ has no effect here"
 AT_START_ONLY = "it is read only at the start, and is"
@@ -77,6 +77,6 @@ def _why_unknown(key: str) -> str:
 
 
 def _words(complaints: list[str]) -> str:
-    told = "; ".join(complaints[:TOLD_MAX])
-    more = len(complaints) - TOLD_MAX
-    return f"{told}; and {more} more" if more > 0 else told
+    lines = "; ".join(complaints[:SHOWN_MAX])
+    more = len(complaints) - SHOWN_MAX
+    return f"{lines}; and {more} more" if more > 0 else lines

@@ -20,9 +20,9 @@ Reply: TypeAlias = Answer | NetworkError | ProtocolError
 class PendingAnswer(msgspec.Struct, gc=False):
     """A request that waits: its callback, the expected response, and the deadline."""
 
-    told: Callable[[Reply], None]
+    on_outcome: Callable[[Reply], None]
     shape: Shape
-    asked: str
+    name: str
     timeout_ms: int
     deadline_s: float
 
@@ -38,10 +38,10 @@ class PendingAnswers:
         self._timer: asyncio.TimerHandle | None = None
         self._rings_s = 0.0
 
-    def add(self, opaque: int, told: Callable[[Reply], None], shape: Shape, asked: str, timeout_ms: int) -> None:
-        """Add a request; `told` is called with its outcome."""
+    def add(self, opaque: int, on_outcome: Callable[[Reply], None], shape: Shape, name: str, timeout_ms: int) -> None:
+        """Add a request; `on_outcome` is called with its outcome."""
         deadline_s = self._loop.time() + timeout_ms / 1000
-        self._pending[opaque] = PendingAnswer(told, shape, asked, timeout_ms, deadline_s)
+        self._pending[opaque] = PendingAnswer(on_outcome, shape, name, timeout_ms, deadline_s)
         if self._timer is None or deadline_s < self._rings_s:
             self._ring_at(deadline_s)
 

@@ -154,7 +154,7 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
             log.debug("descriptor_limit", before=descriptors[0], now=descriptors[1])
             await service.wait()
     except asyncio.CancelledError:
-        if stop is None or not stop.asked:
+        if stop is None or not stop.is_requested:
             raise
     except (OSError, StorageError) as error:
         if stop is not None and stop.ready:
@@ -211,7 +211,7 @@ class _Stop:
         self._parent = parent
         self._main = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        self.asked = False
+        self.is_requested = False
         self.ready = False
         self.orphaned = False
         """Whether the parent ended while we were running."""
@@ -236,12 +236,12 @@ class _Stop:
     def _parent_ended(self) -> None:
         if self._parent is not None:
             self._loop.remove_reader(self._parent)
-        self.orphaned = not self.asked
+        self.orphaned = not self.is_requested
         self._parent_gone = True
         self._stop()
 
     def _stop(self) -> None:
-        self.asked = True
+        self.is_requested = True
         if self.ready:
             self._service.stop()
         elif self._main is not None:

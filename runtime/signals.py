@@ -21,7 +21,7 @@ READ_BYTES = 4096
 NO_SIGNAL = b"\0"
 
 
-class StopAsked(Exception):
+class StopRequested(Exception):
     """A signal to stop came while something was being started. Only a wait raises it, never a handler.
 
     The signal is still in the inbox: the code that ends the program for it takes it out.

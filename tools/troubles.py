@@ -17,7 +17,7 @@ def trouble_names() -> list[str]:
 
 
 @cache
-def told(name: str) -> tuple[Trouble, list[dict[str, object]]]:
+def played(name: str) -> tuple[Trouble, list[dict[str, object]]]:
     """Return a trouble and one line per way of it. All ten take seconds of CPU time."""
     trouble = find_trouble(str(EXAMPLES / f"{name}.py"))
     assert trouble is not None, name
@@ -26,7 +26,7 @@ def told(name: str) -> tuple[Trouble, list[dict[str, object]]]:
 
 def trouble_part(name: str) -> str:
     """Return the links of a trouble, the command that plays it, and its results."""
-    trouble, lines = told(name)
+    trouble, lines = played(name)
     links = ", ".join(f"[{thread}]({link})" for thread, link in zip(trouble.threads, trouble.links, strict=True))
     table = markdown_table(list(lines[0]), [[str(cell) for cell in line.values()] for line in lines])
     return f"Reported in {links}; `staticfire simulate examples/troubles/{name}.py`:\n\n{table}"

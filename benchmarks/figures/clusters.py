@@ -37,16 +37,16 @@ class Clusters:
     keys = ("cluster_cold_ms", "cluster_enter_ms", "cluster_exit_ms", "cluster_reset_ms", "cluster_process_ms")
 
     def measure(self, _stand: Stand) -> Values:
-        thread, processes = _told("thread", ROUNDS), _told("process", 1)
+        thread, processes = _measured("thread", ROUNDS), _measured("process", 1)
         return {
             **{f"cluster_{what}_ms": took_ms for what, took_ms in thread.items()},
             "cluster_process_ms": processes["cold"],
         }
 
 
-def _told(isolation: str, rounds: int) -> dict[str, float]:
-    told = subprocess.run(
+def _measured(isolation: str, rounds: int) -> dict[str, float]:
+    done = subprocess.run(
         [sys.executable, "-c", PROGRAM, isolation, str(rounds)],
         cwd=ROOT, env=environment(), stdout=subprocess.PIPE, check=True,
     )  # fmt: skip
-    return msgspec.json.decode(told.stdout.splitlines()[-1], type=dict[str, float])
+    return msgspec.json.decode(done.stdout.splitlines()[-1], type=dict[str, float])

@@ -216,7 +216,7 @@ def main() -> None:
         AccessFigure("a signature of a send of 1 KiB", f"{signature:.1f} us", "< 15 us"),
         AccessFigure("signature / its HMAC alone", f"{signature / bare:.1f}", ""),
         AccessFigure(f"a decision of {POLICIES:,} policies, new topic", f"{new:.1f} us", "< 20 us"),
-        AccessFigure("the same, topic asked before", f"{known:.1f} us", "< 20 us"),
+        AccessFigure("the same, topic checked before", f"{known:.1f} us", "< 20 us"),
     ]
     table = Table("", "this machine", "goal")
     for figure in figures:

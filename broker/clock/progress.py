@@ -12,7 +12,7 @@ FORMER_OWNERS_MAX = 8
 class Progress(msgspec.Struct, gc=False):
     """What was delivered to a group from a queue."""
 
-    asked_offset: int = -1
+    empty_pull_offset: int = -1
     """The offset of its last pull that found no message."""
     delivered_from: int = 0
     delivered_to: int = 0
@@ -48,7 +48,7 @@ class ProgressTable:
     def found_end(self, group: str, topic: str, queue_id: int, offset: int) -> Progress:
         """Note that a pull has come to the end of the queue. Return the group's progress in the queue."""
         progress = self._of(group, topic, queue_id)
-        progress.asked_offset = offset
+        progress.empty_pull_offset = offset
         return progress
 
     def delivered(self, group: str, topic: str, queue_id: int, first_offset: int, end_offset: int) -> Progress:

@@ -73,7 +73,7 @@ class QuiescenceWatch:
     def _reason(self, group: str, queue: Queue, progress: Progress, by_asking_only: bool) -> str:
         committed = self._offsets.committed(group, queue.topic, queue.queue_id)
         end = queue.max_offset
-        if end > queue.min_offset and max(committed, progress.asked_offset) < end:
+        if end > queue.min_offset and max(committed, progress.empty_pull_offset) < end:
             return (
                 "no member has pulled the remaining messages" if progress.delivered_to < end else "the next pull is due"
             )

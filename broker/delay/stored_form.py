@@ -73,11 +73,11 @@ def delayed(properties: bytes, topic: str, queue_id: int, levels: DelayLevels) -
 
     Raises: BrokerAnswer (DELAY is no number, the properties get too long).
     """
-    asked = requested_level(properties)
-    if asked <= 0:
+    requested = requested_level(properties)
+    if requested <= 0:
         return None
-    level = levels.clamp(asked)
-    if level != asked:
+    level = levels.clamp(requested)
+    if level != requested:
         properties = with_property(properties, DELAY, b"%d" % level)
     if b"TIMER_DEL" in properties or b"REAL_" in properties:
         for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS, REAL_TOPIC, REAL_QID):

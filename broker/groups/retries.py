@@ -16,10 +16,10 @@ from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 CLIENT_DECIDES_FROM_VERSION = 121
 
 
-def reconsume_times_max(group: SubscriptionGroupConfig, asked: int | None, client_version: int) -> int:
+def reconsume_times_max(group: SubscriptionGroupConfig, requested: int | None, client_version: int) -> int:
     """Return how often a message is redelivered: the client's maximum if it sends one, else that of the group."""
-    if asked is not None and client_version >= CLIENT_DECIDES_FROM_VERSION:
-        return asked
+    if requested is not None and client_version >= CLIENT_DECIDES_FROM_VERSION:
+        return requested
     return group.retry_max_times
 
 
@@ -31,14 +31,15 @@ def is_dead(came_back: int, times_max: int, is_given_up: bool) -> bool:
     return is_given_up or came_back >= times_max
 
 
-def level_after_failure(came_back: int, times_max: int, asked_level: int) -> int | None:
+def level_after_failure(came_back: int, times_max: int, requested_level: int) -> int | None:
     """Return the delay level at which a message that was sent back is redelivered; None if it is dead.
 
-    `asked_level`: above 0: the client's choice; 0: the broker decides; below 0: the client doesn't want it any more.
+    `requested_level`: above 0: the client's choice; 0: the broker decides; below 0: the client doesn't want it any
+    more.
     """
-    if is_dead(came_back, times_max, is_given_up=asked_level < 0):
+    if is_dead(came_back, times_max, is_given_up=requested_level < 0):
         return None
-    return asked_level or retry_level(came_back)
+    return requested_level or retry_level(came_back)
 
 
 def is_dead_on_arrival(reconsume_times: int, times_max: int, group_holds_locks: bool) -> bool:

@@ -135,20 +135,22 @@ class AssignmentHandlers:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         return AssignmentAnswer(body=QueueAssignments(await self._assigned(question)))
 
-    async def _assigned(self, asked: AssignmentQuestion) -> list[QueueAssignment] | None:
+    async def _assigned(self, request: AssignmentQuestion) -> list[QueueAssignment] | None:
         from staticfire.broker.pop.assignment import Question, assigned, in_mode  # imported here: few brokers need it
 
-        group, settings = asked.consumer_group or "", self._state.settings
-        mode = self._all().find(asked.topic, group, settings)
-        queues = await self._queues(asked.topic)
-        if queues is None or asked.message_model not in (CLUSTERING, BROADCASTING):
+        group, settings = request.consumer_group or "", self._state.settings
+        mode = self._all().find(request.topic, group, settings)
+        queues = await self._queues(request.topic)
+        if queues is None or request.message_model not in (CLUSTERING, BROADCASTING):
             return None
-        if asked.message_model == BROADCASTING or not settings.server_load_balancer_enable:
+        if request.message_model == BROADCASTING or not settings.server_load_balancer_enable:
             return in_mode(queues, mode.mode)
         client_ids = self._groups.consumers.client_ids(group)
         return assigned(
             queues,
-            Question(asked.client_id or "", client_ids, asked.strategy_name or "", mode.mode, mode.pop_share_queue_num),
+            Question(
+                request.client_id or "", client_ids, request.strategy_name or "", mode.mode, mode.pop_share_queue_num
+            ),
         )
 
     async def _queues(self, topic: str) -> list[MessageQueue] | None:

@@ -13,7 +13,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.names import asked_for, retry_topic
+from staticfire.protocol.names import requested_topic, retry_topic
 from staticfire.protocol.requests.group_state import (
     GetGroupState,
     GroupState,
@@ -123,7 +123,7 @@ class GroupStateHandlers:
     def _returned(self, group: str) -> Iterator[ReturnedState]:
         state = self._state
         for name in self._groups.offsets.topics_of(group):
-            topic = self._topics.get(name) if asked_for(name, group) != name else None
+            topic = self._topics.get(name) if requested_topic(name, group) != name else None
             for queue_id in range(topic.read_queue_nums) if topic is not None else ():
                 committed = max(0, self._groups.offsets.committed(group, name, queue_id))
                 yield ReturnedState(name, queue_id, committed, state.store.queue(name, queue_id).max_offset)

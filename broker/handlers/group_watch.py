@@ -18,9 +18,9 @@ from staticfire.runtime.log import logger
 log = logger("broker")
 
 # For how many groups the reported problems are remembered. Beyond that a problem may be reported again.
-TOLD_GROUPS_MAX = 1_000
+REPORTED_GROUPS_MAX = 1_000
 
-Told = dict[tuple[str, str], None]
+Reported = dict[tuple[str, str], None]
 """The reported problems of a group: kind and subject of each."""
 
 
@@ -31,7 +31,7 @@ class GroupWatch:
         self._state = state
         self._groups = groups
         self._held = held
-        self._told: dict[str, Told] = {}
+        self._reported: dict[str, Reported] = {}
 
     def news(self, group: ConsumerGroup, connection: Connection) -> GroupNews | None:
         """Return what the member's group must be informed of; None if there is nothing."""
@@ -46,8 +46,8 @@ class GroupWatch:
         if len(group.channel_info_table) > 1:
             self._watch_pulls(group)
         findings = findings_of(group)
-        before = self._told.get(group.name, {})
-        now: Told = {(finding.kind, finding.subject): None for finding in findings}
+        before = self._reported.get(group.name, {})
+        now: Reported = {(finding.kind, finding.subject): None for finding in findings}
         if now.keys() != before.keys():
             self._tell(group.name, [each for each in findings if (each.kind, each.subject) not in before])
             for kind, subject in [each for each in before if each not in now]:
@@ -74,9 +74,9 @@ class GroupWatch:
         for finding in findings:
             log.warning("group_has_a_problem", group=group, kind=finding.kind, reason=finding.words)
 
-    def _remember(self, group: str, told: Told) -> None:
-        self._told.pop(group, None)
-        if told:
-            if len(self._told) >= TOLD_GROUPS_MAX:
-                self._told.pop(next(iter(self._told)))
-            self._told[group] = told
+    def _remember(self, group: str, reported: Reported) -> None:
+        self._reported.pop(group, None)
+        if reported:
+            if len(self._reported) >= REPORTED_GROUPS_MAX:
+                self._reported.pop(next(iter(self._reported)))
+            self._reported[group] = reported

@@ -164,8 +164,8 @@ class ResetOffsetHandlers:
             body = CppQueueOffsets([CppQueueOffset(q.topic, q.broker_name, q.queue_id, o) for q, o in moved.items()])
         for member in online.channel_info_table.values():
             if member.connection.is_open:
-                told = ResetClientOffset(request.topic, request.group, request.timestamp, body=body)
-                member.connection.tell(told)
+                notice = ResetClientOffset(request.topic, request.group, request.timestamp, body=body)
+                member.connection.tell(notice)
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
     # -- offsets of members --------------------------------------------------------------------------------------------
@@ -182,9 +182,9 @@ class ResetOffsetHandlers:
             for member in online.channel_info_table.values()
             if not request.client_addr or member.client_id == request.client_addr
         ]
-        asked = [ask_member(one, request.group, GetClientStatus(request.topic, request.group)) for one in members]
+        statuses = [ask_member(one, request.group, GetClientStatus(request.topic, request.group)) for one in members]
         table: dict[str, Offsets] = {}
-        for member, answer in zip(members, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+        for member, answer in zip(members, await asyncio.gather(*statuses, return_exceptions=True), strict=True):
             if isinstance(answer, Answer) and answer.code == 0 and answer.body is not None:
                 table[member.client_id] = answer.body.message_queue_table
         return ConsumerStatusAnswer(body=ConsumerStatus({}, table))

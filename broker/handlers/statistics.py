@@ -30,7 +30,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.hosts import host_text
-from staticfire.protocol.names import asked_for
+from staticfire.protocol.names import requested_topic
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.routes import KVTable
 from staticfire.protocol.requests.statistics import (
@@ -122,7 +122,7 @@ class StatisticsHandlers:
         """Return whether a topic counts for a group. For an online group only its subscriptions and their retries
         do."""
         online = self._groups.consumers.consumer_table.get(group)
-        return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
+        return online is None or not online.subscriptions or requested_topic(topic, group) in online.subscriptions
 
     def _add_offsets(self, stats: ConsumeStats, group: str, topic: TopicConfig, queues: int) -> None:
         for queue_id in range(queues):

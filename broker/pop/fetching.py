@@ -176,7 +176,7 @@ class PopFetcher:
         slices = self._state.store.records(found)
         offsets = shown = offsets_of(found, slices)
         if flag != NORMAL and topic != popped.request.topic:
-            slices, shown = self._as_asked_for(popped, offsets, slices, found, (offset, queue_id, flag))
+            slices, shown = self._as_requested(popped, offsets, slices, found, (offset, queue_id, flag))
         if popped.is_order:
             self._take_in_order(popped, place, offset, offsets, order)
             self._tables.orders.hand_out(place, offsets, owner)
@@ -273,7 +273,7 @@ class PopFetcher:
         if committed > offset:
             self._tables.commit(place, offset)
 
-    def _as_asked_for(
+    def _as_requested(
         self,
         popped: OnePop,
         offsets: list[int],

@@ -41,7 +41,7 @@ from staticfire.runtime.log import logger
 log = logger("broker")
 
 READ_MAX = 512
-TOLD_AT_ONCE = 1_000
+EVENTS_AT_ONCE = 1_000
 # A round begins after this many events plus two for each thing in flight.
 ROUND_EVENTS_MIN = 50_000
 
@@ -191,8 +191,8 @@ class PopRecovery:
             return False
         begin = tables.log.queue.max_offset
         tables.log.events = 0
-        told = self._told()
-        while events := list(islice(told, TOLD_AT_ONCE)):
+        logged = self._logged_events()
+        while events := list(islice(logged, EVENTS_AT_ONCE)):
             is_written: list[bool] = []
             for event in events:
                 tables.log.note(event)
@@ -204,7 +204,7 @@ class PopRecovery:
         tables.log.low_water = begin
         return True
 
-    def _told(self) -> Iterator[Event]:
+    def _logged_events(self) -> Iterator[Event]:
         """Yield everything in flight, in its current state."""
         tables = self._tables
         for place, _ in tables.orders:

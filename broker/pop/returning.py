@@ -30,7 +30,7 @@ from staticfire.broker.store.outcomes import PutOutcome, ReadStatus
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id, offset_id_prefix
-from staticfire.protocol.names import asked_for, fits_store, is_retry_topic, pop_retry_topic
+from staticfire.protocol.names import fits_store, is_retry_topic, pop_retry_topic, requested_topic
 from staticfire.protocol.properties import (
     DELAY,
     ORIGIN_MESSAGE_ID,
@@ -248,7 +248,7 @@ class Returner:
     def _dead_letter(self, group: str, record: StoredRecord) -> NewRecord:
         properties = without_property(record.properties, POP_CK)
         if find_property(properties, RETRY_TOPIC) is None:
-            properties = append_property(properties, RETRY_TOPIC, asked_for(record.topic, group))
+            properties = append_property(properties, RETRY_TOPIC, requested_topic(record.topic, group))
         if find_property(properties, ORIGIN_MESSAGE_ID) is None:
             first_id = offset_id(offset_id_prefix(self._host), record.log_position)
             properties = append_property(properties, ORIGIN_MESSAGE_ID, first_id)

@@ -16,7 +16,7 @@ from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.protocol.names import asked_for
+from staticfire.protocol.names import requested_topic
 from staticfire.protocol.requests.clock import Unrest
 from staticfire.protocol.requests.group_state import OFFSET_RUNS_MAX, PoppedState
 from staticfire.protocol.times import MessageMs
@@ -88,7 +88,7 @@ class PopService:
         """Wake held pops because messages were copied to a retry topic, if the settings request it."""
         settings = self._state.settings
         if settings.wake_pops_of_returning or settings.enable_retry_topic_v2:
-            for name in dict.fromkeys((topic, asked_for(topic, group))):
+            for name in dict.fromkeys((topic, requested_topic(topic, group))):
                 self.holding.wake_group(name, group)
 
     # -- due times -----------------------------------------------------------------------------------------------

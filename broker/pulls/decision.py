@@ -62,13 +62,13 @@ class Outcome(msgspec.Struct, gc=False):
     """Above 0: instead of answering, hold the pull this long for messages from `found.next_offset` on, if possible."""
 
 
-def most(asked: int, is_native: bool, settings: BrokerSettings) -> tuple[int, int]:
+def most(requested: int, is_native: bool, settings: BrokerSettings) -> tuple[int, int]:
     """Return how many messages and bytes a response may have. One message is always allowed."""
     count_max = settings.max_transfer_count_on_message_in_memory
     if is_native:
         count_max *= _NATIVE_SHARE
     bytes_max = settings.max_transfer_bytes_on_message_in_memory
-    return min(asked, count_max, PULL_ANSWER_MESSAGES_MAX), min(bytes_max, PULL_ANSWER_BYTES_MAX)
+    return min(requested, count_max, PULL_ANSWER_MESSAGES_MAX), min(bytes_max, PULL_ANSWER_BYTES_MAX)
 
 
 def decide(
@@ -118,5 +118,5 @@ def hold_ms_of(request: PullMessage, settings: BrokerSettings) -> int:
     """Return how long a pull that found nothing may wait; 0: not at all."""
     if not request.sys_flag & FLAG_SUSPEND:
         return 0
-    asked_ms = request.suspend_timeout_millis if settings.long_polling_enable else settings.short_polling_time_mills
-    return min(max(0, asked_ms), settings.hold_ms_max)
+    requested_ms = request.suspend_timeout_millis if settings.long_polling_enable else settings.short_polling_time_mills
+    return min(max(0, requested_ms), settings.hold_ms_max)

@@ -27,10 +27,10 @@ class CopyRun:
         return await ending
 
     def _ask(self, connection: Connection, request: Request, ending: asyncio.Future[Answer]) -> None:
-        connection.ask_for(request, self._timeout_ms, lambda reply: self._told(connection, reply, ending))
+        connection.ask_for(request, self._timeout_ms, lambda reply: self._responded(connection, reply, ending))
         connection.flush()
 
-    def _told(self, connection: Connection, reply: Reply, ending: asyncio.Future[Answer]) -> None:
+    def _responded(self, connection: Connection, reply: Reply, ending: asyncio.Future[Answer]) -> None:
         if ending.done():
             return  # The loop has given up: this broker stops, or may confirm nothing any more.
         if not isinstance(reply, Answer):

@@ -31,8 +31,8 @@ class Follower(msgspec.Struct, gc=False):
     """The end of what it was sent: it can't have stored more."""
     deletions: int = -1
     """How many times topics had been deleted, as it knows; see `CopyAnswer`."""
-    asked_end: int = 0
-    asked_ms: UptimeMs = UptimeMs(0)
+    requested_end: int = 0
+    requested_ms: UptimeMs = UptimeMs(0)
     """Where the log ended at its last request, and when that was."""
 
     def confirmed(self, stored_position: int, end_position: int, uptime_ms: UptimeMs) -> None:
@@ -41,9 +41,9 @@ class Follower(msgspec.Struct, gc=False):
         self.heard_ms = uptime_ms
         if stored_position >= end_position:
             self.had_all_ms = uptime_ms
-        elif stored_position >= self.asked_end:
-            self.had_all_ms = max(self.had_all_ms, self.asked_ms)
-        self.asked_end, self.asked_ms = end_position, uptime_ms
+        elif stored_position >= self.requested_end:
+            self.had_all_ms = max(self.had_all_ms, self.requested_ms)
+        self.requested_end, self.requested_ms = end_position, uptime_ms
 
 
 class Followers:

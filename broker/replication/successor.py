@@ -48,8 +48,8 @@ async def known_members(
     """Return the addresses of a set by id, from the first nameserver that answers; None if none does."""
     for nameserver in registration.nameservers:
         try:
-            asked = GetMemberGroup(settings.broker_cluster_name, settings.broker_name)
-            answer = await pool.ask(nameserver, asked, timeout_ms)
+            request = GetMemberGroup(settings.broker_cluster_name, settings.broker_name)
+            answer = await pool.ask(nameserver, request, timeout_ms)
         except (NetworkError, ProtocolError):
             continue
         if isinstance(answer, MemberGroupAnswer) and answer.body and answer.body.broker_member_group:

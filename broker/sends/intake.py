@@ -72,9 +72,10 @@ class Intake:
             self._timers.waits(record, stored_ms)
 
     def put_retry(
-        self, record: NewRecord, asked_max: int | None, client_version: int, on_stored: OnStored, context: Any
+        self, record: NewRecord, requested_max: int | None, client_version: int, on_stored: OnStored, context: Any
     ) -> None:
-        """Store a message that a client sent to a retry topic. `asked_max`: how often the client wants it redelivered.
+        """Store a message that a client sent to a retry topic. `requested_max`: how often the client wants it
+        redelivered.
 
         RocketMQ: handleRetryAndDLQ. Raises: as `put`, and BrokerAnswer (unknown group).
         """
@@ -87,7 +88,7 @@ class Intake:
         if group is None:
             remark = f"subscription group not exist, {name} {FAQ}"
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
-        times_max = reconsume_times_max(group, asked_max, client_version)
+        times_max = reconsume_times_max(group, requested_max, client_version)
         holds_locks = self._groups.queue_locks.holds_any(name, state.machine.clock.uptime_ms())
         if is_dead_on_arrival(record.reconsume_times, times_max, holds_locks):
             queue, properties = self._dead_letters.queue_of(name), with_property(record.properties, DELAY, "-1")

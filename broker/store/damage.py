@@ -25,7 +25,7 @@ from staticfire.protocol.record import (
 )
 from staticfire.runtime.machine import Files
 
-QUEUES_TOLD_MAX = 8
+QUEUES_SHOWN_MAX = 8
 # The smallest unit that a disk writes as a whole.
 POWER_SECTOR_BYTES = 512
 # More consecutive zeros than the header of a record can contain.
@@ -77,12 +77,12 @@ class Survey(NamedTuple):
             f"{path} contains records of {claimed}: it may have been renamed or copied"
             for path, claimed in self.misplaced
         ]
-        told = [f"{count} of queue {queue_id} of {topic}" for (topic, queue_id), count in self.queues.items()]
-        if len(told) > QUEUES_TOLD_MAX:
-            told[QUEUES_TOLD_MAX:] = [f"and {len(told) - QUEUES_TOLD_MAX} more queues"]
+        shown = [f"{count} of queue {queue_id} of {topic}" for (topic, queue_id), count in self.queues.items()]
+        if len(shown) > QUEUES_SHOWN_MAX:
+            shown[QUEUES_SHOWN_MAX:] = [f"and {len(shown) - QUEUES_SHOWN_MAX} more queues"]
         return (
             f"the log in {folder} is damaged: {'; '.join(places + exchanged)}. Whole messages that follow: "
-            f"{self.whole_records} ({', '.join(told) or 'none'}). Nothing was changed. Put the file back from a copy; "
+            f"{self.whole_records} ({', '.join(shown) or 'none'}). Nothing was changed. Put the file back from a copy; "
             f"or start once with `staticfire broker --salvage` (setting salvage=true): it moves the damaged parts to "
             f"{folder}/damaged and continues with all undamaged messages"
         )

@@ -9,7 +9,7 @@ MENDED_ENTRY = "mended_entry"
 REBUILT_QUEUE = "rebuilt_queue"
 RECORD_BEYOND = "record_beyond"
 # The number of findings that are reported. Later ones are only counted.
-TOLD_MAX = 1_000
+SHOWN_MAX = 1_000
 # The number of places that are remembered, so that each is counted once.
 PLACES_MAX = 65_536
 
@@ -79,6 +79,6 @@ class Findings:
         return True
 
     def _say(self, finding: Finding) -> None:
-        if self._reports < TOLD_MAX:
+        if self._reports < SHOWN_MAX:
             self._reports += 1
             self._tell(finding)

@@ -18,7 +18,7 @@ from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.state_files import StateFiles
 from staticfire.runtime.machine import Files
 
-NAMES_TOLD_MAX = 8
+NAMES_SHOWN_MAX = 8
 # The number of queues that one check covers: a millisecond of a worker.
 LOOK_QUEUES = 100
 
@@ -37,7 +37,7 @@ class Rebuilt(NamedTuple):
         lost = [
             f"queue {queue_id} of {topic} continues at its former end, offset {self.ends[topic, queue_id]}: the log "
             f"has no messages for its last {count} offsets"
-            for (topic, queue_id), count in islice(self.lost.items(), NAMES_TOLD_MAX)
+            for (topic, queue_id), count in islice(self.lost.items(), NAMES_SHOWN_MAX)
         ]
         more = len(self.lost) - len(lost)
         return [
@@ -182,7 +182,7 @@ def _each(ends: Ends) -> Iterator[tuple[QueueName, int]]:
 
 
 def _some(names: dict[QueueName, int]) -> str:
-    told = [f"queue {queue_id} of {topic}" for topic, queue_id in islice(names, NAMES_TOLD_MAX)]
-    if len(names) > len(told):
-        told.append(f"and {len(names) - len(told)} more")
-    return ", ".join(told)
+    shown = [f"queue {queue_id} of {topic}" for topic, queue_id in islice(names, NAMES_SHOWN_MAX)]
+    if len(names) > len(shown):
+        shown.append(f"and {len(names) - len(shown)} more")
+    return ", ".join(shown)

@@ -62,7 +62,7 @@ class HalfMessageChecks:
         # During an advance of the clock, checks are made up to this message time.
         self._asks_until_ms = MessageMs(0)
         # Checks without a response yet, and until when a response is expected.
-        self._asked: dict[int, tuple[Connection, UptimeMs]] = {}
+        self._checking: dict[int, tuple[Connection, UptimeMs]] = {}
         # Groups whose producers have not reconnected since the start.
         self._returning: dict[str, None] = {}
         # Until when their return is expected.
@@ -74,7 +74,7 @@ class HalfMessageChecks:
 
     def forget(self) -> None:
         """Reset everything, because the queues were deleted."""
-        self._asked.clear()
+        self._checking.clear()
         self._returning.clear()
 
     def restored(self) -> None:
@@ -84,13 +84,13 @@ class HalfMessageChecks:
 
     def answered(self, offset: int) -> None:
         """Note that a producer has responded to a check, whatever the result."""
-        self._asked.pop(offset, None)
+        self._checking.pop(offset, None)
 
     def ended(self, offsets: list[int]) -> None:
         """Expect no more responses for half messages that have ended."""
-        if self._asked:
+        if self._checking:
             for offset in offsets:
-                self._asked.pop(offset, None)
+                self._checking.pop(offset, None)
 
     def not_ended(self, offsets: list[int]) -> None:
         """Keep half messages open whose ends could not be stored. Their last check doesn't count.
@@ -133,11 +133,11 @@ class HalfMessageChecks:
         away = self._still_away(now_ms) if self._returning else []
         waiting = {
             offset: connection
-            for offset, (connection, until_ms) in self._asked.items()
+            for offset, (connection, until_ms) in self._checking.items()
             if connection.is_open and now_ms < until_ms
         }
-        if len(waiting) < len(self._asked):
-            self._asked = {offset: self._asked[offset] for offset in waiting}
+        if len(waiting) < len(self._checking):
+            self._checking = {offset: self._checking[offset] for offset in waiting}
         end = self._state.store.queue(HALF_TOPIC, 0).max_offset
         return away + [
             Unrest(
@@ -206,7 +206,7 @@ class HalfMessageChecks:
             log.warning("transaction_not_checked", offset=half.queue_offset, reason=str(error))
             return
         until_ms = UptimeMs(self._state.machine.clock.uptime_ms() + ANSWER_MS_MAX)
-        self._asked[half.queue_offset] = connection, until_ms
+        self._checking[half.queue_offset] = connection, until_ms
 
 
 def _close(halves: OpenHalves, offset: int, reason: str) -> None:
@@ -218,8 +218,8 @@ def _close(halves: OpenHalves, offset: int, reason: str) -> None:
 def _question(connection: Connection, half: StoredRecord, times: int, broker_name: str) -> CheckTransaction:
     """Return the check request in the format of the producer's codec. Raises: ProtocolError."""
     unique_id = text_property(half.properties, UNIQ_KEY)
-    asked = forms.question(half, times)
-    body = record_for(asked, connection.codec.number == NATIVE, connection.store_host)
+    check = forms.question(half, times)
+    body = record_for(check, connection.codec.number == NATIVE, connection.store_host)
     return CheckTransaction(
         half.queue_offset, half.log_position, unique_id, unique_id,
         offset_id(connection.store_id_prefix, half.log_position), HALF_TOPIC, broker_name, body=body,

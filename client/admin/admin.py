@@ -408,22 +408,22 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    async def _ask(self, address: str, request: Request, asked: str) -> Answer:
+    async def _ask(self, address: str, request: Request, requested: str) -> Answer:
         answer = await self.client.pool.ask(address, request, self._timeout_ms)
-        return _check(answer, f"{asked} at {address}")
+        return _check(answer, f"{requested} at {address}")
 
-    async def _ask_nameserver(self, request: Request, asked: str) -> Answer:
+    async def _ask_nameserver(self, request: Request, requested: str) -> Answer:
         answer = await self.client.nameservers.ask(request, self._timeout_ms)
-        return _check(answer, f"{asked} at {self.client.nameservers.chosen}")
+        return _check(answer, f"{requested} at {self.client.nameservers.chosen}")
 
     async def _tell_nameservers(self, request: Request) -> None:
         for address in self.client.nameservers.addresses:
             await self._ask(address, request, type(request).__name__)
 
 
-def _check(answer: Answer, asked: str) -> Answer:
+def _check(answer: Answer, requested: str) -> Answer:
     if answer.code != SUCCESS:
-        raise broker_answer(answer.code, answer.remark, asked)
+        raise broker_answer(answer.code, answer.remark, requested)
     return answer
 
 

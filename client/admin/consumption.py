@@ -61,8 +61,8 @@ async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeou
     for group in sorted(answer.body.group_list) if answer.body is not None else []:
         committed = await _committed(client, group, queue, timeout_ms)
         request = QuerySubscription(group, queue.topic, bname=queue.broker_name)
-        told = await client.ask_broker(queue, request, timeout_ms)
-        subscribed = told.body.subscription_data if told.code == SUCCESS and told.body is not None else None
+        response = await client.ask_broker(queue, request, timeout_ms)
+        subscribed = response.body.subscription_data if response.code == SUCCESS and response.body is not None else None
         state = state_of(message, committed, subscribed)
         if state is ConsumptionState.CONSUMED and await _is_popped(client, group, queue, message, timeout_ms):
             state = ConsumptionState.POPPED

@@ -44,7 +44,7 @@ class GroupSurvey:
         self._timeout_ms = timeout_ms
         self._view = GroupView(group, list(brokers))
         # The broker to query each member through.
-        self._asked_at: dict[str, str] = {}
+        self._seen_at: dict[str, str] = {}
         # The current time of those brokers that report it.
         self._wall_ms: dict[str, int] = {}
         self._popped: dict[MessageQueue, list[PoppedState]] = {}
@@ -76,8 +76,8 @@ class GroupSurvey:
     async def _ask_all(self, request: Request) -> dict[str, Answer]:
         """Return the responses of all brokers, including errors."""
         pool = self._client.pool
-        asked = (pool.ask(address, request, self._timeout_ms) for address in self._brokers.values())
-        return dict(zip(self._brokers, await asyncio.gather(*asked), strict=True))
+        answers = (pool.ask(address, request, self._timeout_ms) for address in self._brokers.values())
+        return dict(zip(self._brokers, await asyncio.gather(*answers), strict=True))
 
     def _members(self, answers: Mapping[str, Answer]) -> dict[str, GroupMember]:
         view = self._view
@@ -93,14 +93,14 @@ class GroupSurvey:
             for one in connections.connection_set:
                 if one.client_id not in found:
                     found[one.client_id] = GroupMember(one.client_id, one.client_addr, one.language, str(one.version))
-                    self._asked_at[one.client_id] = self._brokers[name]
+                    self._seen_at[one.client_id] = self._brokers[name]
         return found
 
     async def _ask_member(self, member: GroupMember) -> None:
         """Query a member for its running info."""
         request = GetConsumerRunningInfo(self._view.group, member.client_id)
         try:
-            answer = await self._client.pool.ask(self._asked_at[member.client_id], request, self._timeout_ms)
+            answer = await self._client.pool.ask(self._seen_at[member.client_id], request, self._timeout_ms)
         except NetworkError:
             member.silence = f"no response within {self._timeout_ms} ms"
             return
@@ -144,8 +144,8 @@ class GroupSurvey:
         if self._view.message_model == BROADCASTING:
             left = []
         self._not_begun = set(left)
-        asked = (self._ask_all(GetConsumeStats(self._view.group, topic)) for topic in left[:UNCOMMITTED_TOPICS_MAX])
-        return [everything, *await asyncio.gather(*asked)]
+        answers = (self._ask_all(GetConsumeStats(self._view.group, topic)) for topic in left[:UNCOMMITTED_TOPICS_MAX])
+        return [everything, *await asyncio.gather(*answers)]
 
     def _take_stats(self, answers: Mapping[str, Answer]) -> None:
         for stats in map(_stats_in, answers.values()):
@@ -201,8 +201,8 @@ class GroupSurvey:
 
     async def _faults(self) -> list[GroupWarning]:
         """Query the fault rules that may affect this group."""
-        asked = await self._ask_all(GetFaults())
-        there = {name: answer.body for name, answer in asked.items() if answer.code == SUCCESS and answer.body}
+        answers = await self._ask_all(GetFaults())
+        there = {name: answer.body for name, answer in answers.items() if answer.code == SUCCESS and answer.body}
         if not any(one.states for one in there.values()):
             return []
         from staticfire.client.admin.faults import warnings_of_rules  # Imported here because few clusters have rules.

@@ -13,7 +13,7 @@ import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.lag import lag_of
-from staticfire.protocol.names import asked_for, pop_retry_topic, retry_topic
+from staticfire.protocol.names import pop_retry_topic, requested_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import CONSUME_TYPE, LAST_POLL, ConsumerRunningInfo, TopicConsumption
 from staticfire.protocol.requests.journal import GOODBYE, JOINED, LEFT, JournalRecord
@@ -232,7 +232,7 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
 
 def _comes_again(topic: str, group: str) -> bool:
     """Whether a topic is a POP retry topic: members that pull need it only for messages popped before."""
-    return asked_for(topic, group) != topic
+    return requested_topic(topic, group) != topic
 
 
 def _places(queues: Sequence[QueueProgress]) -> str:
@@ -247,11 +247,11 @@ def _mixed_listeners(members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
 
 
 def _different_subscriptions(group: str, members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
-    asked = [member for member in members if not member.silence]
-    topics = {topic for member in asked for topic in member.subscriptions} - {retry_topic(group)}
+    responding = [member for member in members if not member.silence]
+    topics = {topic for member in responding for topic in member.subscriptions} - {retry_topic(group)}
     for topic in sorted(topics):
         wanted: dict[str, list[str]] = {}
-        for member in asked:
+        for member in responding:
             expression = member.subscriptions.get(topic)
             wanted.setdefault("nothing" if expression is None else f"[{expression}]", []).append(member.client_id)
         if len(wanted) > 1:

@@ -48,8 +48,8 @@ async def _of_all(client: ClusterClient, brokers: Mapping[str, str], request: Re
     """Return the responses of all brokers; None if one of them doesn't know or doesn't permit the request."""
     if client.settings.protocol != "staticfire":
         return None
-    asked = (client.pool.ask(address, request, TIMEOUT_MS) for address in brokers.values())
-    answers = dict(zip(brokers, await asyncio.gather(*asked), strict=True))
+    pending = (client.pool.ask(address, request, TIMEOUT_MS) for address in brokers.values())
+    answers = dict(zip(brokers, await asyncio.gather(*pending), strict=True))
     for name, answer in answers.items():
         if answer.code in NOT_ALL_TOGETHER:
             return None

@@ -15,11 +15,11 @@ class BrokerTime:
         """Whether a broker has responded, with its time or (RocketMQ's brokers) without."""
         self._ahead_ms: dict[str, int] = {}
 
-    def learn(self, address: str, told_ms: int | None, asked_ms: MessageMs, answered_ms: MessageMs) -> None:
-        """Process a response: the broker read its clock between `asked_ms` and `answered_ms` of this machine."""
+    def learn(self, address: str, broker_ms: int | None, requested_ms: MessageMs, answered_ms: MessageMs) -> None:
+        """Process a response: the broker read its clock between `requested_ms` and `answered_ms` of this machine."""
         self.is_settled = True
-        if told_ms is not None:
-            self._ahead_ms[address] = told_ms - (asked_ms + answered_ms) // 2
+        if broker_ms is not None:
+            self._ahead_ms[address] = broker_ms - (requested_ms + answered_ms) // 2
 
     @property
     def ahead_ms(self) -> int:

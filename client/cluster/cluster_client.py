@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Self, TypeVar, cast
 
-from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, Told
+from staticfire.client.cluster.heartbeats import AnnouncedConsumer, DescribeConsumer, Heartbeats, TakeNews
 from staticfire.client.cluster.logged_service import LoggedService
 from staticfire.client.cluster.lost_brokers import LostBrokers
 from staticfire.client.cluster.nameservers import Nameservers
@@ -159,12 +159,12 @@ class ClusterClient(LoggedService):
         """Register a producer. Raises: ClientError if this client has one of that group."""
         self._heartbeats.add_producer(group)
 
-    def join_consumers(self, group: str, describe: DescribeConsumer, told: Told | None = None) -> None:
-        """Register a consumer. `describe` is called for each heartbeat, `told` with brokers' news about the group.
+    def join_consumers(self, group: str, describe: DescribeConsumer, take_news: TakeNews | None = None) -> None:
+        """Register a consumer. `describe` is called for each heartbeat, `take_news` with brokers' news about the group.
 
         Raises: ClientError if this client has one of that group.
         """
-        self._heartbeats.add_consumer(group, AnnouncedConsumer(describe, told))
+        self._heartbeats.add_consumer(group, AnnouncedConsumer(describe, take_news))
 
     async def leave_producers(self, group: str) -> None:
         """Unregister a producer from the brokers."""

@@ -4,7 +4,7 @@ RocketMQ: MQClientInstance.sendHeartbeatToAllBroker, unregisterClient.
 Versions of subscriptions are times. They are the brokers' time, so that a client with a wrong clock doesn't exclude
 other members. So the first heartbeat of a client that has consumers only queries the time, and doesn't contain the
 subscriptions; its response is followed by a complete heartbeat. Our brokers also return news for the members of each
-group (`told`). RocketMQ's brokers ignore both requests.
+group (`take_news`). RocketMQ's brokers ignore both requests.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from staticfire.runtime.pool import ConnectionPool
 log = logger("client")
 
 DescribeConsumer = Callable[[], ConsumerData]
-Told = Callable[[GroupNews], None]
+TakeNews = Callable[[GroupNews], None]
 VERSION_UNKNOWN = MessageMs(0)
 # The maximum number of remembered findings. A broker that reports more has a bug.
 WARNED_MAX = 1_000
@@ -47,7 +47,7 @@ class AnnouncedConsumer(NamedTuple):
 
     describe: DescribeConsumer
     """Called for each heartbeat."""
-    told: Told | None
+    take_news: TakeNews | None
     """Called with a broker's news about the group, if there is any."""
 
 
@@ -240,8 +240,8 @@ class Heartbeats:
         for news in (answer.body or []) if isinstance(answer, HeartbeatAnswer) else []:
             self._warn(news)
             consumer = self.consumers.get(news.group)
-            if consumer is not None and consumer.told is not None:
-                consumer.told(news)
+            if consumer is not None and consumer.take_news is not None:
+                consumer.take_news(news)
 
     def _warn(self, news: GroupNews) -> None:
         """Log the problems that a broker found in a group, each one once."""

@@ -90,10 +90,10 @@ class Nameservers:
             return None
         return answer
 
-    async def _known_to_others(self, asked: str, request: Request, timeout_ms: int) -> Answer | None:
+    async def _known_to_others(self, tried: str, request: Request, timeout_ms: int) -> Answer | None:
         """Return the response of another nameserver that has the data; None if there is none."""
         for address, _ in self._in_turn():
-            if address == asked or self._quiet_until_ms.get(address, 0) > self._clock.uptime_ms():
+            if address == tried or self._quiet_until_ms.get(address, 0) > self._clock.uptime_ms():
                 continue
             answer = await self._ask_one(address, request, timeout_ms, [])
             if answer is not None and answer.code == ResponseCode.SUCCESS and not _says_nothing(answer, request):

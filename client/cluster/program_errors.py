@@ -54,7 +54,7 @@ class ListenerFaults:
     def raised(self, error: BaseException) -> None:
         """Note an exception."""
         self._raised = times = self._raised + 1
-        if is_told(times):
+        if is_logged(times):
             log.warning("listener_raised", group=self._group, error=words_of(error), times=times, at=place_of(error))
 
     def answered(self, status: object, taken_for: str) -> None:
@@ -67,7 +67,7 @@ class ListenerFaults:
 
     def _count_strange(self, answer: str, taken_for: str) -> None:
         self._strange = times = self._strange + 1
-        if is_told(times):
+        if is_logged(times):
             log.warning("listener_answer", group=self._group, answer=answer, taken_for=taken_for, times=times)
 
 
@@ -101,7 +101,7 @@ def words_of(value: object) -> str:
     return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}..."
 
 
-def is_told(times: int) -> bool:
+def is_logged(times: int) -> bool:
     """Whether to log a repeated event this time."""
     return times in (1, 10, 100) or times % 1_000 == 0
 

@@ -96,9 +96,9 @@ class FactsReader:
 
     async def _ask_all(self, brokers: Mapping[str, str], request: Request) -> dict[str, Answer]:
         """Return the brokers' responses; note those that don't respond."""
-        asked = (self._client.pool.ask(address, request, self._timeout_ms) for address in brokers.values())
+        pending = (self._client.pool.ask(address, request, self._timeout_ms) for address in brokers.values())
         answers: dict[str, Answer] = {}
-        for name, answer in zip(brokers, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+        for name, answer in zip(brokers, await asyncio.gather(*pending, return_exceptions=True), strict=True):
             if isinstance(answer, NetworkError):
                 self._facts.away[name] = str(answer)
             elif isinstance(answer, BaseException):
@@ -155,9 +155,9 @@ class FactsReader:
 
     async def _faults(self) -> None:
         """Add the rules for injected faults; RocketMQ has none."""
-        asked = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
+        pending = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
         try:
-            views = await asked.views()
+            views = await pending.views()
         except (BrokerAnswer, NetworkError):
             return
         self._facts.faults = [f"{view.number}: {view.words}, {count(view.hit, 'hit')}" for view in views]

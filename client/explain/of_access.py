@@ -41,11 +41,11 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
     recent = [one for one in facts.refused if now_ms - one.last_ms <= REPEATED_MS]
     yield from _endpoints(facts, [one for one in recent if one.request == ENDPOINTS_REQUEST])
     own = [one for one in recent if _is_own(one, facts)]
-    told: set[tuple[str, str, str]] = set()
+    shown: set[tuple[str, str, str]] = set()
     for one in sorted(own, key=lambda one: (one.request not in (HEARTBEAT, "HeartbeatRequest"), one.request)):
         key = one.user, one.resource, one.reason
-        if key not in told:
-            told.add(key)
+        if key not in shown:
+            shown.add(key)
             same = [other for other in own if (other.user, other.resource, other.reason) == key]
             yield _finding(f"{facts.group}'s {WHAT.get(one.request, one.request)} are refused", one, same, now_ms)
     topics = {f"Topic:{name}" for name in facts.topics}

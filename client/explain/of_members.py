@@ -152,8 +152,8 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _is_left(facts: GroupFacts, queue: QueueFacts) -> bool:
     """Whether a queue has messages that its owner, which responds, hasn't taken."""
-    is_told = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
-    return is_told and queue.backlog > 0 and queue.cached == 0
+    is_connected = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
+    return is_connected and queue.backlog > 0 and queue.cached == 0
 
 
 def _is_late(facts: GroupFacts, queue: QueueFacts) -> bool:

@@ -56,11 +56,11 @@ def open_transactions(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if halves:
             number = sum(one.count for one in halves)
             next_ms = min(one.next_ms for one in halves)
-            are, asked = "is in a transaction that isn't ended: no consumer gets it", "its producer is"
+            are, producers = "is in a transaction that isn't ended: no consumer gets it", "its producer is"
             if number > 1:
-                are, asked = "are in transactions that aren't ended: no consumer gets them", "their producers are"
+                are, producers = "are in transactions that aren't ended: no consumer gets them", "their producers are"
             words = f"{count(number, 'message')} of {topic} {are}"
-            evidence = [f"{asked} checked next at {format_moment(next_ms)}, in message time"]
+            evidence = [f"{producers} checked next at {format_moment(next_ms)}, in message time"]
             way_out = "commit them, or start the producer, so that brokers can check it; for an earlier check: "
             way_out += f"staticfire clock advance {format_duration(max(1, next_ms - facts.message_ms))}"
             yield ExplainFinding("OPEN_TRANSACTIONS", words, evidence, way_out)

@@ -113,9 +113,9 @@ class LifeReader:
         if topic not in WAITING_TOPICS or is_recall(StoredCopy(message)):
             return None
         if topic != SCHEDULE_TOPIC:
-            asked = requested_time_ms(message.record.properties, message.stored_ms)
+            wanted_ms = requested_time_ms(message.record.properties, message.stored_ms)
             out_ms = message.get(TIMER_OUT_MS) or ""
-            return asked if asked is not None else int(out_ms) if out_ms.isdecimal() else None
+            return wanted_ms if wanted_ms is not None else int(out_ms) if out_ms.isdecimal() else None
         request = QueryConsumeQueue(topic, message.queue_id, message.queue_offset, 1)
         answer = await self._pool.ask(address, request, TIMEOUT_MS)
         entries = answer.body.queue_data if answer.code == SUCCESS and answer.body is not None else []

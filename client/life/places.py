@@ -28,7 +28,7 @@ INNER_TOPICS = (*WAITING_TOPICS, HALF_TOPIC, CHECK_MAX_TIME_TOPIC)
 """The topics of messages that consumers don't see, or don't see yet."""
 
 
-def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
+def events_of_copy(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
     """Return the events of a record, usually one."""
     topic = copy.topic
     if topic in WAITING_TOPICS:
@@ -100,7 +100,7 @@ def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
     message, real_topic = copy.message, copy.message.get(REAL_TOPIC) or ""
     until = "" if copy.due_ms is None else f"until {format_moment(copy.due_ms)}, "
     level = message.delay_level
-    told = f"{until}for {real_topic}" + (f", level {level}" if copy.topic == SCHEDULE_TOPIC and level else "")
+    text = f"{until}for {real_topic}" + (f", level {level}" if copy.topic == SCHEDULE_TOPIC and level else "")
     group = group_of_topic(real_topic) or ""
     has_come = any(
         other.topic == real_topic
@@ -109,17 +109,17 @@ def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
         for other in facts.copies
     )
     if has_come:
-        return event(copy, words_of.WAITS, told, group=group, success=True)
+        return event(copy, words_of.WAITS, text, group=group, success=True)
     if any(map(is_recall, facts.copies)):
-        return event(copy, words_of.WAITS, f"{told}: recalled", group=group, success=False)
+        return event(copy, words_of.WAITS, f"{text}: recalled", group=group, success=False)
     is_late = copy.due_ms is not None and copy.due_ms < facts.now_ms
-    return event(copy, words_of.WAITS, f"{told}: overdue" if is_late else told, group=group)
+    return event(copy, words_of.WAITS, f"{text}: overdue" if is_late else text, group=group)
 
 
 def _half(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
     """Return the events of a half message. RocketMQ stores it again at each check; only the last one counts."""
     message = copy.message
-    told = f"for {message.get(REAL_TOPIC) or ''}"
+    text = f"for {message.get(REAL_TOPIC) or ''}"
     later = [
         other
         for other in facts.copies
@@ -128,7 +128,7 @@ def _half(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
         and other.message.log_position > message.log_position
     ]
     if later:
-        return [event(copy, words_of.HALF, f"{told}; a check was sent to its producer")]
+        return [event(copy, words_of.HALF, f"{text}; a check was sent to its producer")]
     final = any(
         (is_final(other) and other.message.prepared_position == message.log_position)
         or other.topic == CHECK_MAX_TIME_TOPIC
@@ -136,11 +136,11 @@ def _half(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
         if other.topic != HALF_TOPIC and other.message.broker_name == message.broker_name
     )
     if final:
-        return [event(copy, words_of.HALF, told)]
+        return [event(copy, words_of.HALF, text)]
     ended_ms = facts.half_ends.get((message.broker_name, message.queue_offset))
     if ended_ms is None:
-        return [event(copy, words_of.HALF, f"{told}; its transaction is open")]
-    return [event(copy, words_of.HALF, told), event(copy, words_of.ROLLED_BACK, success=True, time_ms=ended_ms)]
+        return [event(copy, words_of.HALF, f"{text}; its transaction is open")]
+    return [event(copy, words_of.HALF, text), event(copy, words_of.ROLLED_BACK, success=True, time_ms=ended_ms)]
 
 
 def _has_waited(copy: StoredCopy) -> bool:

@@ -7,7 +7,7 @@ their client, which is converted to message time.
 from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
 from staticfire.client.life import facts as words_of
 from staticfire.client.life.facts import LifeEvent, MessageFacts, StoredCopy
-from staticfire.client.life.places import told_by
+from staticfire.client.life.places import events_of_copy
 from staticfire.client.life.trace_reading import TraceEvent, events_of
 from staticfire.protocol.requests import journal as kinds
 from staticfire.protocol.requests.journal import JournalRecord
@@ -29,7 +29,7 @@ def life_of(facts: MessageFacts) -> list[LifeEvent]:
         heard = _heard(copy)
         known = {one.group for one in heard}
         known |= {one.group for one in traces if one.retry_times == copy.message.reconsume_times}
-        events += [*told_by(copy, facts), *heard, *_standing(copy, known)]
+        events += [*events_of_copy(copy, facts), *heard, *_standing(copy, known)]
     delivered = {(one.group, one.reconsume_times): one.time_ms or 0 for one in events if one.what == words_of.DELIVERED}
     for one in traces:
         events.append(_traced(one, facts.message_ms(one.time_ms, delivered.get((one.group, one.retry_times), 0))))

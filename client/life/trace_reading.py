@@ -86,7 +86,7 @@ def _event(trace: Trace, ends: dict[tuple[str, str], SubAfterTrace]) -> TraceEve
         )
         return TraceEvent(trace.time_ms, what, trace.group, success, cost_ms, words, trace.retry_times)
     if isinstance(trace, EndTransactionTrace):
-        asked = "checked by the broker" if trace.from_check else ""
-        return TraceEvent(trace.time_ms, f"transaction: {trace.state}", trace.group, True, None, asked)
+        note = "checked by the broker" if trace.from_check else ""
+        return TraceEvent(trace.time_ms, f"transaction: {trace.state}", trace.group, True, None, note)
     assert isinstance(trace, RecallTrace)
     return TraceEvent(trace.time_ms, "recalled", trace.group, trace.success)

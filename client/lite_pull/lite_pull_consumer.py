@@ -27,7 +27,7 @@ from staticfire.client.consume.membership.rebalancer import QueuesChanged, with_
 from staticfire.client.consume.results.hooks import ConsumerHook, ConsumerHooks
 from staticfire.client.lite_pull.lite_pull_admin import LitePullAdmin
 from staticfire.client.lite_pull.pulling import LitePulling
-from staticfire.client.lite_pull.topic_watch import TopicQueuesChanged, TopicWatch, told_plain_names
+from staticfire.client.lite_pull.topic_watch import TopicQueuesChanged, TopicWatch, for_plain_names
 from staticfire.client.settings.lite_pull_settings import LitePullSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import ReceivedMessage
@@ -162,7 +162,7 @@ class LitePullConsumer(ClientService):
         Raises: NetworkError.
         """
         topic = self.client.namespace.wrap(topic)
-        self._watch.add(topic, told_plain_names(listener, self.client.namespace))
+        self._watch.add(topic, for_plain_names(listener, self.client.namespace))
         if self._working is not None:
             await self._watch.learn(topic, self.client.routes)
 

@@ -19,7 +19,7 @@ TopicQueuesChanged = Callable[[str, list[MessageQueue]], None]
 """Called after a change, with the topic and all its current queues."""
 
 
-def told_plain_names(listener: TopicQueuesChanged, namespace: Namespace) -> TopicQueuesChanged:
+def for_plain_names(listener: TopicQueuesChanged, namespace: Namespace) -> TopicQueuesChanged:
     """Return a listener that is called with plain names of topics."""
     return lambda topic, queues: listener(namespace.unwrap(topic), list(map(namespace.unwrapped, queues)))
 

@@ -86,7 +86,7 @@ class RemoteOffsets:
         self._timeout_ms = settings.offset_timeout_ms
         self._zero_when_young = False if settings.skip_young_history else None
         self._offsets: dict[MessageQueue, int] = {}
-        self._told: dict[MessageQueue, tuple[Connection, int]] = {}
+        self._last_sent: dict[MessageQueue, tuple[Connection, int]] = {}
         self._known: dict[MessageQueue, tuple[Connection, int]] = {}
         """The connection over which the broker's offset was queried, and that offset: none below it is committed."""
         self._drained: dict[MessageQueue, None] = {}
@@ -147,11 +147,11 @@ class RemoteOffsets:
         offset = self._offsets.get(queue, NO_OFFSET)
         if offset <= 0 or not self._may_tell(queue, connection):
             return 0  # As in RocketMQ's clients a 0 isn't sent this way: brokers assume it.
-        self._told[queue] = (connection, offset)
+        self._last_sent[queue] = (connection, offset)
         return offset
 
     def pull_failed(self, queue: MessageQueue) -> None:
-        self._told.pop(queue, None)
+        self._last_sent.pop(queue, None)
 
     def _tell_drained(self) -> None:
         drained, self._drained = self._drained, {}
@@ -211,7 +211,7 @@ class RemoteOffsets:
         if answer.code != SUCCESS:
             raise broker_answer(answer.code, answer.remark, f"commit {offset} of {self._group} in {queue}")
         if self._offsets.get(queue) == offset:
-            self._told[queue] = connection, offset
+            self._last_sent[queue] = connection, offset
             self._known[queue] = connection, BELOW_ALL
 
     def _connection_at_hand(self, queue: MessageQueue, connections: Connections) -> Connection | None:
@@ -242,12 +242,12 @@ class RemoteOffsets:
 
     def _tell(self, queue: MessageQueue, connection: Connection) -> None:
         """Commit, unless this offset was already sent to the broker."""
-        offset, told = self._offsets.get(queue), self._told.get(queue)
-        if offset is None or (told is not None and told[0] is connection and told[1] == offset):
+        offset, last_sent = self._offsets.get(queue), self._last_sent.get(queue)
+        if offset is None or (last_sent is not None and last_sent[0] is connection and last_sent[1] == offset):
             return
         if not self._may_tell(queue, connection):
             return
-        self._told[queue] = (connection, offset)
+        self._last_sent[queue] = (connection, offset)
         connection.tell(self._update_request(queue, offset))
 
     def _update_request(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffset:
@@ -261,6 +261,6 @@ class RemoteOffsets:
 
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
-        self._told.pop(queue, None)
+        self._last_sent.pop(queue, None)
         self._known.pop(queue, None)
         self._drained.pop(queue, None)

@@ -63,7 +63,7 @@ class PoppedMessage(ReceivedMessage):
         return int(text) if text.isdecimal() and text.isascii() else self.handle.pop_time_ms
 
 
-class PopAsked(NamedTuple):
+class PopSource(NamedTuple):
     """A pop's request and broker, which are needed to read its response."""
 
     group: str
@@ -91,19 +91,21 @@ class _Infos(NamedTuple):
     counts: OrderCounts | None
 
 
-def read_pop(answer: Answer, asked: PopAsked, uptime_ms: UptimeMs) -> PopResult:
+def read_pop(answer: Answer, source: PopSource, uptime_ms: UptimeMs) -> PopResult:
     """Return the result of a pop, whose response came at `uptime_ms`. Raises: BrokerAnswer (refused), ProtocolError."""
     status = _STATUS_OF_CODE.get(answer.code)
     if status is None:
-        raise broker_answer(answer.code, answer.remark, f"pop {asked.topic} of {asked.broker_name} for {asked.group}")
+        raise broker_answer(
+            answer.code, answer.remark, f"pop {source.topic} of {source.broker_name} for {source.group}"
+        )
     if status is not PopStatus.FOUND:
         return PopResult(status, [], answer.rest_num if isinstance(answer, PopAnswer) else 0)
     if not isinstance(answer, PopAnswer):
-        raise ProtocolError(f"the response to a pop of {asked.topic} has code {answer.code} without any details")
+        raise ProtocolError(f"the response to a pop of {source.topic} has code {answer.code} without any details")
     batch: RecordBatch | None = answer.body
     messages: list[PoppedMessage] = []
     if batch is not None:
-        messages = received_as(PoppedMessage, batch, asked.broker_name, asked.broker_host)
+        messages = received_as(PoppedMessage, batch, source.broker_name, source.broker_host)
     infos = _Infos(
         parse_start_offsets(answer.start_offset_info),
         parse_message_offsets(answer.msg_offset_info),
@@ -112,17 +114,17 @@ def read_pop(answer: Answer, asked: PopAsked, uptime_ms: UptimeMs) -> PopResult:
     kept, reason = [], ""
     for message in messages:
         try:
-            message.handle = _handle_of(message, answer, asked, infos)
+            message.handle = _handle_of(message, answer, source, infos)
         except ProtocolError as error:
             reason = reason or str(error)
             continue
-        message.topic = asked.topic
+        message.topic = source.topic
         message.invisible_until_ms = UptimeMs(uptime_ms + message.handle.invisible_ms)
         kept.append(message)
     return PopResult(status, kept, answer.rest_num, len(messages) - len(kept), reason)
 
 
-def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos: _Infos) -> PopHandle:
+def _handle_of(message: PoppedMessage, answer: PopAnswer, source: PopSource, infos: _Infos) -> PopHandle:
     """Return a message's handle. Raises: ProtocolError (the response contains none)."""
     own = message.get(POP_CK)
     if own is not None:
@@ -139,7 +141,7 @@ def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos
     if infos.counts is not None:
         message.reconsume_times = infos.counts.of(flag, queue_id, queue_offset)
     return PopHandle(
-        start_offset, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, asked.broker_name, queue_id,
+        start_offset, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, source.broker_name, queue_id,
         queue_offset,
     )  # fmt: skip
 

@@ -18,9 +18,9 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
 from staticfire.client.pop.acknowledging import Acknowledging, change_request
 from staticfire.client.pop.popped import (
-    PopAsked,
     PoppedMessage,
     PopResult,
+    PopSource,
     PopStatus,
     give_plain_topic,
     read_pop,
@@ -158,7 +158,7 @@ class Receiving:
                 targets += pop_targets(topic, await self._route(topic))
             except TopicNotFound as error:
                 missing = error
-                self._told(PopTarget(topic, ""), error)
+                self._report(PopTarget(topic, ""), error)
         if not targets and missing is not None:
             raise missing
         if not targets:
@@ -182,7 +182,7 @@ class Receiving:
             try:
                 messages = await self._pop(target, wish, 0)
             except StaticfireError as error:
-                self._told(target, error)
+                self._report(target, error)
                 errors.append(error)
             else:
                 self._failing.discard(target)
@@ -231,8 +231,8 @@ class Receiving:
         return messages
 
     def _result(self, target: PopTarget, connection: Connection, answer: Answer) -> PopResult:
-        asked = PopAsked(self._group, *target, packed_address(connection.peer.address))
-        return read_pop(answer, asked, self._uptime_ms())
+        source = PopSource(self._group, *target, packed_address(connection.peer.address))
+        return read_pop(answer, source, self._uptime_ms())
 
     def _hand_back(self, pop: PopUnderWay, answer: Answer) -> None:
         """Put messages back that no `receive` gets because all were cancelled; they are redelivered at once."""
@@ -292,7 +292,7 @@ class Receiving:
             request = Notification(self._group, target.topic, ALL_QUEUES, HOLD_MS_MAX, 0, bname=target.broker_name)
             answer = await connection.ask(request, HOLD_MS_MAX + self._settings.hold_margin_ms)
         except StaticfireError as error:
-            self._told(target, error)
+            self._report(target, error)
             return False
         return isinstance(answer, NotificationAnswer) and answer.has_msg
 
@@ -308,7 +308,7 @@ class Receiving:
             watch.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
 
-    def _told(self, target: PopTarget, error: StaticfireError) -> None:
+    def _report(self, target: PopTarget, error: StaticfireError) -> None:
         """Log a failure, once until it works again."""
         if target not in self._failing:
             self._failing.add(target)

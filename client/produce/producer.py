@@ -397,8 +397,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         queues = await self._open.queues(message.topic)
         queue = next((one for one in queues if one.broker_name == request.broker_name), queues[0])
         wire, queue = await self._open.wrap(message, queue)
-        asked = reply_request(single_request(wire, queue.broker_name, self.group, self.settings))
-        answer = await self.client.ask_master(queue, asked, self.settings.send_msg_timeout_ms)
+        sent = reply_request(single_request(wire, queue.broker_name, self.group, self.settings))
+        answer = await self.client.ask_master(queue, sent, self.settings.send_msg_timeout_ms)
         outcome = single_outcome(text_property(wire.properties, UNIQ_KEY), queue, answer)
         if isinstance(outcome, StaticfireError):
             raise outcome

@@ -89,7 +89,7 @@ class TransactionProducer(Producer):
 
     async def _join(self) -> None:
         await super()._join()
-        self.client.transaction_checks.checkers[self.group] = self._asked
+        self.client.transaction_checks.checkers[self.group] = self._check
         self.spawn(self._meet_brokers(), "introduction")
 
     async def _part(self) -> None:
@@ -175,7 +175,7 @@ class TransactionProducer(Producer):
     def _not_ended(self, topic: str, reason: str) -> None:
         log.warning("transaction_not_ended", group=self.group, topic=topic, reason=reason)
 
-    async def _asked(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
+    async def _check(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
         remark = None
         message.topic = self.client.namespace.unwrap(message.topic)
         try:

@@ -140,14 +140,16 @@ def _heatmap(rows: Sequence[CarrierMonth], carriers: Sequence[Carrier], months: 
     found = {(row.carrier, row.month): row for row in rows}
     order = list(reversed(carriers))
     shares: list[list[float | None]] = []
-    told: list[list[str]] = []
+    hovers: list[list[str]] = []
     for carrier in order:
         line = [found.get((carrier.code, month)) for month in months]
         shares.append([None if row is None else round(100 * row.cancelled / row.flights, 2) for row in line])
-        told.append(["no flights" if row is None else f"{row.cancelled:,} of {row.flights:,} flights" for row in line])
+        hovers.append(
+            ["no flights" if row is None else f"{row.cancelled:,} of {row.flights:,} flights" for row in line]
+        )
     trace = {
         "type": "heatmap", "x": [MONTHS[month - 1] for month in months], "y": [carrier.name for carrier in order],
-        "z": shares, "text": told, "colorscale": "@scale", "zmin": 0, "xgap": 2, "ygap": 2,
+        "z": shares, "text": hovers, "colorscale": "@scale", "zmin": 0, "xgap": 2, "ygap": 2,
         "hovertemplate": "%{y}, %{x}: %{text}, %{z:.1f} %<extra></extra>", "hoverongaps": False,
         "colorbar": {"title": {"text": "cancelled (%)", "side": "right"}, "thickness": 12, "outlinewidth": 0},
     }  # fmt: skip

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from staticfire.pipeline.jobs.ingest import Batch
 
-Told = Callable[[ConsumptionFindings], None]
+OnResult = Callable[[ConsumptionFindings], None]
 log = logger("pipeline")
 
 
@@ -38,7 +38,7 @@ class _TopicsCameError(Exception):
         self.noticed = noticed
 
 
-def follow(spark: "SparkSession", settings: ConsumptionSettings, told: Told) -> None:
+def follow(spark: "SparkSession", settings: ConsumptionSettings, on_result: OnResult) -> None:
     """Report the results, and again whenever there is new data, until interrupted or the query is stopped.
 
     Raises: UsageError, ClientError, NetworkError, and what Spark raises.
@@ -46,8 +46,8 @@ def follow(spark: "SparkSession", settings: ConsumptionSettings, told: Told) -> 
     from staticfire.pipeline.jobs.ingest import ingest
 
     noticed = gather(spark, settings)
-    told(tell(spark, settings))
-    follower = _Follower(spark, settings, told, noticed)
+    on_result(tell(spark, settings))
+    follower = _Follower(spark, settings, on_result, noticed)
     while True:
         try:
             ingest(spark, ingest_settings(settings, noticed, True), follower.came, follower.between)
@@ -59,11 +59,13 @@ def follow(spark: "SparkSession", settings: ConsumptionSettings, told: Told) -> 
 class _Follower:
     """Receives the batches, and queries the cluster between them."""
 
-    def __init__(self, spark: "SparkSession", settings: ConsumptionSettings, told: Told, noticed: Noticed) -> None:
+    def __init__(
+        self, spark: "SparkSession", settings: ConsumptionSettings, on_result: OnResult, noticed: Noticed
+    ) -> None:
         """`noticed`: the state that the current tables are based on."""
         self._spark = spark
         self._settings = settings
-        self._told = told
+        self._on_result = on_result
         self._noticed = noticed
         self._clock = live_machine().clock
         self._next_ms = UptimeMs(0)
@@ -88,7 +90,7 @@ class _Follower:
                 raise _TopicsCameError(now)
         if self._is_stale:
             self._is_stale = False
-            self._told(tell(self._spark, self._settings))
+            self._on_result(tell(self._spark, self._settings))
 
     def _notice(self) -> Noticed | None:
         """Return the cluster's current state, or None if it doesn't respond."""

@@ -115,7 +115,7 @@ def _lag_section(findings: ConsumptionFindings) -> Section:
             "yaxis": {"title": {"text": "messages"}, "rangemode": "tozero", "tickformat": ",d"},
             "hovermode": "x unified", "showlegend": len(traces) > 1,
         },
-        told="; ".join(f"{group}, {topic}: at most {_most(findings, group, topic):,}" for group, topic in pairs),
+        alt_text="; ".join(f"{group}, {topic}: at most {_most(findings, group, topic):,}" for group, topic in pairs),
     )  # fmt: skip
     columns = [Column("group"), Column("topic"), Column("at", True, 1, "s"), Column("stored", True),
                Column("handled or dead", True), Column("waiting", True)]  # fmt: skip

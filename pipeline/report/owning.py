@@ -18,7 +18,7 @@ def ownership_section(findings: ConsumptionFindings) -> Section:
     title = "Owners of the queues over time"
     if not findings.holdings:
         return Section(title, "No owner of a queue is known.")
-    told = (
+    alt_text = (
         "From the brokers' journals: a member owns a queue from its first pull until the first pull of another member, "
         "or until the broker misses its heartbeats."
         if findings.has_journal
@@ -34,7 +34,7 @@ def ownership_section(findings: ConsumptionFindings) -> Section:
         parts.append(_overlap_table(findings.overlaps))
     left_out = findings.holdings_left_out
     more = f" {number_text(left_out)} more are in the table `ownership`." if left_out else ""
-    return Section(title, told + more, parts)
+    return Section(title, alt_text + more, parts)
 
 
 def _name_of(consumer: str) -> str:
@@ -69,7 +69,7 @@ def _timeline(holdings: Sequence[QueueHolding], ended_ms: int, group: str, numbe
             "yaxis": {"title": {"text": "queue"}, "autorange": "reversed", "type": "category"},
             "barmode": "overlay", "showlegend": len(traces) > 1,
         },
-        told=f"{len(consumers)} members had {len(queues)} queues; the table of owners lists them.",
+        alt_text=f"{len(consumers)} members had {len(queues)} queues; the table of owners lists them.",
         height_px=150 + 22 * len(queues),
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def _map(holdings: Sequence[QueueHolding], ended_ms: int, group: str, number: in
             "xaxis": {"title": {"text": "time since the first message was stored (s)"}, "showgrid": False},
             "yaxis": {"title": {"text": "member"}, "autorange": "reversed", "type": "category", "showgrid": False},
         },
-        told="The table of owners contains the same data.",
+        alt_text="The table of owners contains the same data.",
         height_px=150 + 30 * len(consumers),
     )
 

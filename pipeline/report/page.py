@@ -23,14 +23,14 @@ class KeyFigure:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One plot. `name`: its id in the page; `told`: a description for readers who can't see it."""
+    """One plot. `name`: its id in the page; `alt_text`: a description for readers who can't see it."""
 
     name: str
     title: str
     caption: str
     traces: Sequence[dict[str, Any]]
     layout: dict[str, Any] = field(default_factory=dict)
-    told: str = ""
+    alt_text: str = ""
     height_px: int = 360
 
 

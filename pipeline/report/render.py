@@ -88,11 +88,11 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _plot(plot: Plot) -> Iterator[str]:
-    told = escape(plot.told or plot.caption, quote=True)
+    alt_text = escape(plot.alt_text or plot.caption, quote=True)
     yield f'<figure><h3 id="{escape(plot.name)}-title">{escape(plot.title)}</h3>'
     yield (
         f'<div class="plot" id="{escape(plot.name)}" role="img" aria-labelledby="{escape(plot.name)}-title" '
-        f'aria-description="{told}" style="height:{plot.height_px}px"></div>'
+        f'aria-description="{alt_text}" style="height:{plot.height_px}px"></div>'
     )
     yield f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
 

@@ -93,7 +93,7 @@ def _road(returned: Sequence[Try], dead_after_ms: float | None) -> Plot:
             "yaxis": {"title": {"text": "time since stored"}, "type": "log",
                       "tickvals": [at_ms / MS_OF_MINUTE for at_ms in ticks], "ticktext": list(ticks.values())},
         },
-        told=f"After {len(seen)} retries {duration_text(after_ms[-1]) if after_ms else 'nothing'} have passed.",
+        alt_text=f"After {len(seen)} retries {duration_text(after_ms[-1]) if after_ms else 'nothing'} have passed.",
     )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def _trade(figures: SweepFigures, name: str, across: str, up: str, title: str, c
         "yaxis": {"title": {"text": WORDS[up]}, "rangemode": "tozero"},
         "showlegend": len(traces) > 1,
     }
-    return Plot(name, title, caption, traces, layout, told="The table below has the same numbers.")
+    return Plot(name, title, caption, traces, layout, alt_text="The table below has the same numbers.")
 
 
 def _points(
@@ -129,10 +129,10 @@ def _boxes(figures: SweepFigures, measure: str, title: str, unit: str) -> Plot |
         "upperfence": [one.high for one in spreads], "mean": [round(one.mean, 2) for one in spreads],
         "boxmean": True, "line": {"color": "@1"}, "showlegend": False, "name": title,
     }  # fmt: skip
-    told = "; ".join(f"{name}: middle {spread.median:,.0f}, most {spread.high:,.0f}" for name, spread in found)
+    alt_text = "; ".join(f"{name}: middle {spread.median:,.0f}, most {spread.high:,.0f}" for name, spread in found)
     short = "ms" if "(ms)" in unit else "messages"  # A narrow page has no room for more.
     layout = {"xaxis": {"title": {"text": short}, "rangemode": "tozero"}, "yaxis": {"title": {"text": ""}}}
-    return Plot(f"spread-{measure}", title, f"{title}: {unit}.", [trace], layout, told, 110 + 44 * len(found))
+    return Plot(f"spread-{measure}", title, f"{title}: {unit}.", [trace], layout, alt_text, 110 + 44 * len(found))
 
 
 def _table(figures: SweepFigures) -> Table:

@@ -57,7 +57,7 @@ def _curve(latency: Latency) -> Plot:
             "yaxis": {"title": {"text": "messages (%)"}, "range": [0, 112],
                       "tickvals": [0, 20, 40, 60, 80, 100], "ticksuffix": " %"},
         },
-        told=f"p50 {duration_text(latency.p50_ms)}, p90 {duration_text(latency.p90_ms)}, "
+        alt_text=f"p50 {duration_text(latency.p50_ms)}, p90 {duration_text(latency.p90_ms)}, "
         f"p99 {duration_text(latency.p99_ms)}, slowest {duration_text(latency.max_ms)}",
     )  # fmt: skip
 

@@ -80,7 +80,7 @@ class Believed(Generic[V]):
             return known[0]
         asking = self._asking.get(name)
         if asking is None:
-            task = asyncio.get_running_loop().create_task(self._asked(name))
+            task = asyncio.get_running_loop().create_task(self._fetched(name))
             task.add_done_callback(_retrieved)
             asking = self._asking[name] = _Asking(task, now_ms + PATIENCE_MS)
         if known is None:
@@ -99,7 +99,7 @@ class Believed(Generic[V]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _asked(self, name: str) -> V:
+    async def _fetched(self, name: str) -> V:
         try:
             answer = await self._ask(name)
         except TopicNotFound:

@@ -102,8 +102,8 @@ class ClientQuestions:
     def answered(self, command: TelemetryCommand) -> None:
         """Deliver a client's response to the waiting request. Unrequested responses are ignored."""
         kind = command.WhichOneof("command")
-        told = command.thread_stack_trace if kind == "thread_stack_trace" else command.verify_message_result
-        waiting = self._waiting.pop(told.nonce, None)
+        response = command.thread_stack_trace if kind == "thread_stack_trace" else command.verify_message_result
+        waiting = self._waiting.pop(response.nonce, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(command)
 

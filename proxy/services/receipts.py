@@ -98,9 +98,9 @@ def popped_messages(answer: PopAnswer, request: PopMessage) -> list[Popped]:
     counts = parse_order_counts(answer.order_count_info) if answer.order_count_info else None
     messages = []
     for record in batch.records:
-        told = find_property(record.properties, POP_CK)
-        if told is not None:  # The broker rewrites retries: they carry their handle and the requested topic.
-            pop = parse_handle(told.decode("utf-8", "replace"))
+        text = find_property(record.properties, POP_CK)
+        if text is not None:  # The broker rewrites retries: they carry their handle and the requested topic.
+            pop = parse_handle(text.decode("utf-8", "replace"))
         else:
             flag = flag_of(record.topic)
             start = starts.get((flag, record.queue_id))

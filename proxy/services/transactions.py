@@ -71,7 +71,7 @@ class TransactionCalls:
             return
         if topic not in self._introduced:  # Another call may have done it during the await.
             self._introduced.add(topic)
-            self._client.transaction_checks.checkers[topic] = self._asked
+            self._client.transaction_checks.checkers[topic] = self._check
             self._client.join_producers(topic)
         await self._client.announce()
 
@@ -82,7 +82,7 @@ class TransactionCalls:
             del self._client.transaction_checks.checkers[topic]
             await self._client.leave_producers(topic)
 
-    async def _asked(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
+    async def _check(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
         """Forward a broker's check to a client."""
         topic, transaction_id = message.get("REAL_TOPIC") or message.topic, message.message_id
         client = self._clients.publisher(topic)

@@ -18,7 +18,7 @@ KEPT_FOR_FILES_SHARE = 4
 # Enough for CONNECTIONS_MAX and all files. Some hard limits are about a thousand million; using them would only make
 # the kernel's tables large.
 DESCRIPTORS_WANTED_MAX = 65_536
-TOLD_EVERY_S = 10
+REPORT_EVERY_S = 10
 
 
 def descriptors_max() -> int:
@@ -78,17 +78,17 @@ class SpareDescriptor:
 
 
 class ShortageNotice:
-    """Report that connections are refused: one report for all refusals within TOLD_EVERY_S."""
+    """Report that connections are refused: one report for all refusals within REPORT_EVERY_S."""
 
     def __init__(self, tell: Callable[[str, int], None]) -> None:
         """`tell` gets the reason, and how many connections were refused since its last call."""
         self._tell = tell
-        self._told_s = float("-inf")
+        self._reported_s = float("-inf")
         self._count = 0
 
     def refused(self, words: str, now_s: float) -> None:
         self._count += 1
-        if now_s - self._told_s >= TOLD_EVERY_S:
-            self._told_s = now_s
+        if now_s - self._reported_s >= REPORT_EVERY_S:
+            self._reported_s = now_s
             self._tell(words, self._count)
             self._count = 0

@@ -68,11 +68,11 @@ def client_context(tls: TlsClient) -> ssl.SSLContext:
 def _load_chain(context: ssl.SSLContext, cert: tuple[str, str], key: tuple[str, str], password: str) -> None:
     for name, path in (cert, key):
         _check_file(name, path)
-    was_asked = False
+    was_prompted = False
 
     def tell() -> str:
-        nonlocal was_asked
-        was_asked = True
+        nonlocal was_prompted
+        was_prompted = True
         return password
 
     try:
@@ -80,7 +80,7 @@ def _load_chain(context: ssl.SSLContext, cert: tuple[str, str], key: tuple[str, 
     except ssl.SSLError as error:
         if "key_values_mismatch" in (error.reason or "").lower():
             words = f"the key in {key[1]} ({key[0]}) doesn't fit the certificate in {cert[1]} ({cert[0]})"
-        elif was_asked:  # OpenSSL names no reason for a wrong password.
+        elif was_prompted:  # OpenSSL names no reason for a wrong password.
             words = f"the password of the key in {key[1]} ({key[0]}) is wrong, or missing"
         else:
             words = f"{cert[1]} ({cert[0]}) and {key[1]} ({key[0]}) can't be read: they must be PEM files"

@@ -112,7 +112,7 @@ class TlsSettings(SettingsValue):
     """require: clients that use TLS must have a certificate of a CA in tls.server.trustCertPath. Plain connections are
     a matter of tls.server.mode."""
     tls_server_auth_client: bool = field(default=False, metadata=_named("tls.server.authClient"))
-    """true: with need.client.auth=optional, a client's certificate is checked if it has one; false: it isn't asked for.
+    """true: with need.client.auth=optional, a client's certificate is checked if it has one; false: it isn't requested.
     With require it is always checked against tls.server.trustCertPath; in RocketMQ, false then accepts any."""
     tls_server_trust_cert_path: str = field(default="", metadata=_named("tls.server.trustCertPath"))
     tls_names: str = ""

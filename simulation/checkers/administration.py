@@ -166,7 +166,7 @@ class ResetsCarriedOut(Checker):
             for place, offset in self._done[reset.group]
             if place in reset.offsets
             and offset >= reset.offsets[place]
-            and self._again_ms.get((reset.group, place, offset), -1) < reset.asked_ms
+            and self._again_ms.get((reset.group, place, offset), -1) < reset.requested_ms
         }
         self._due.append((reset, due))
         for place, first in reset.offsets.items():
@@ -183,7 +183,7 @@ class ResetsCarriedOut(Checker):
 
     def finish(self) -> None:
         for reset, due in self._due if self._has_settled else ():
-            from_ms, until_ms = reset.asked_ms - AROUND_RESET_MS, reset.at_ms + AROUND_RESET_MS
+            from_ms, until_ms = reset.requested_ms - AROUND_RESET_MS, reset.at_ms + AROUND_RESET_MS
             forbidden = [self._forbidden[name] for name in (reset.topic, reset.group) if name in self._forbidden]
             if due and not any(times.during(from_ms, until_ms) for times in (self._times, *forbidden)):
                 place, offset = min(due)

@@ -105,8 +105,8 @@ class SendsSucceed(Checker):
         super().__init__(workload)
         self._calm = CalmTimes(workload)
         self._servers = (*workload.brokers.names, "nameserver", "")
-        asked = {one.topic for one in workload.producers if one.asks_ms}
-        self._replying = {topic: group for group in workload.groups for topic in asked.intersection(group.topics)}
+        requested = {one.topic for one in workload.producers if one.asks_ms}
+        self._replying = {topic: group for group in workload.groups for topic in requested.intersection(group.topics)}
         self._began: dict[str, SendBegan] = {}
 
     def see(self, event: RunEvent) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from staticfire.simulation.checkers.events import RunEvent
-from staticfire.simulation.workload.own_code import OWN_ERRORS, told
+from staticfire.simulation.workload.own_code import OWN_ERRORS, words_of_error
 
 if TYPE_CHECKING:
     from staticfire.simulation.workload.description import Group, Workload
@@ -121,4 +121,6 @@ class Checkers:
         self.all = [one for one in self.all if one is not checker]
 
     def _fail(self, kind: type[Checker], at_ms: int, error: BaseException, called: object) -> None:
-        self._found.append(Violation(kind.__name__, at_ms, f"the checker itself failed: {told(error, called)}"))
+        self._found.append(
+            Violation(kind.__name__, at_ms, f"the checker itself failed: {words_of_error(error, called)}")
+        )

@@ -113,7 +113,7 @@ class Intact(Checker):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        self._told: dict[tuple[QueuePlace, int], SendAcknowledged] = {}
+        self._returned: dict[tuple[QueuePlace, int], SendAcknowledged] = {}
         self._elsewhere: set[str] = set()
         brokers = workload.brokers
         self._is_checked = brokers.copies_awaited > 1 if brokers.replicas else brokers.flushes_at_once
@@ -127,24 +127,28 @@ class Intact(Checker):
                 self._elsewhere.add(name)
             case SendAcknowledged(name=name, place=place, offset=offset) if name not in self._elsewhere:
                 if event.is_safe:
-                    self._told[place, offset] = event
+                    self._returned[place, offset] = event
             case CallBegan(at_ms=at_ms, group=group, place=place, messages=messages):
                 for seen in () if self._rewinds.matter(group, place, at_ms) else messages:
                     self._check(at_ms, place, seen.offset, seen.name, group)
             case MessageFound(at_ms=at_ms, name=name, place=place, offset=offset):
                 self._check(at_ms, place, offset, name, "the queue")
             case ProcessEnded(who=who, how="lost more", safe_position=kept):
-                self._told = {
-                    at: told for at, told in self._told.items() if at[0][0] != who or told.log_position < kept
+                self._returned = {
+                    at: returned
+                    for at, returned in self._returned.items()
+                    if at[0][0] != who or returned.log_position < kept
                 }
                 self._rewinds.see(event)
             case _:
                 self._rewinds.see(event)
 
     def _check(self, at_ms: int, place: QueuePlace, offset: int, name: str, where: str) -> None:
-        told = self._told.get((place, offset))
-        if told is not None and told.name != name:
-            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which was returned to {told.name}")
+        returned = self._returned.get((place, offset))
+        if returned is not None and returned.name != name:
+            self.broken(
+                at_ms, f"{where} has {name} at offset {offset} of {place}, which was returned to {returned.name}"
+            )
 
 
 class DuplicatesExplained(Checker):
@@ -201,7 +205,7 @@ class StoredOnce(Checker):
         super().__init__(workload)
         self._times = TroubledTimes()
         self._began: dict[str, SendBegan] = {}
-        self._told: dict[str, int] = {}
+        self._returned: dict[str, int] = {}
         self._places: dict[str, list[MessageFound]] = {}
 
     def see(self, event: RunEvent) -> None:
@@ -209,7 +213,7 @@ class StoredOnce(Checker):
             case SendBegan(name=name):
                 self._began[name] = event
             case SendAcknowledged(at_ms=at_ms, name=name):
-                self._told[name] = at_ms
+                self._returned[name] = at_ms
             case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
                 self._places.setdefault(name, []).append(event)
             case _:
@@ -217,10 +221,10 @@ class StoredOnce(Checker):
 
     def finish(self) -> None:
         for name, found in self._places.items():
-            began, told_ms = self._began.get(name), self._told.get(name)
-            if len(found) < 2 or began is None or told_ms is None or began.is_half:
+            began, returned_ms = self._began.get(name), self._returned.get(name)
+            if len(found) < 2 or began is None or returned_ms is None or began.is_half:
                 continue
-            if self._times.during(began.at_ms - SLOW_SYNC_MS, told_ms) is None:
+            if self._times.during(began.at_ms - SLOW_SYNC_MS, returned_ms) is None:
                 places = " and ".join(f"offset {each.offset} of {each.place}" for each in found)
                 self.broken(began.at_ms, f"{name} is at {places}, and no fault was active while it was sent")
 

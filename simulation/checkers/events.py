@@ -165,7 +165,7 @@ class OffsetsReset(RunEvent, frozen=True):
 
     group: str
     topic: str
-    asked_ms: int
+    requested_ms: int
     since_ms: int
     offsets: dict[QueuePlace, int]
     """The new offsets, as the brokers reported them."""

@@ -7,7 +7,7 @@ belong to all members together, so they are full when every running member is.
 
 from math import inf
 
-from staticfire.protocol.names import asked_for
+from staticfire.protocol.names import requested_topic
 from staticfire.simulation.checkers.events import CallBegan, ProcessBegan, ProcessEnded, QueuePlace, RunEvent
 from staticfire.simulation.workload.description import Group, Workload
 
@@ -65,7 +65,7 @@ class FullQueues:
 
     def _source(self, group: str, place: QueuePlace) -> _Source:
         if self._groups[group].popped:
-            return group, (place[0], asked_for(place[1], group), -1)
+            return group, (place[0], requested_topic(place[1], group), -1)
         return group, place
 
 

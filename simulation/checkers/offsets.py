@@ -43,7 +43,7 @@ class OffsetsGrow(Checker):
         self._last: dict[tuple[str, QueuePlace], OffsetSeen] = {}
         self._troubled = TroubledTimes()
         self._rewinds = Rewinds(workload)
-        self._told_by_readers: dict[tuple[str, QueuePlace], int] = {}
+        self._committed_by_readers: dict[tuple[str, QueuePlace], int] = {}
         self._reset_until_ms: dict[str, float] = {}
         self._read: dict[tuple[str, QueuePlace], int] = {}
         """The offset after the last message that each group has read."""
@@ -77,9 +77,9 @@ class OffsetsGrow(Checker):
         before = self._last.get(key)
         self._last[key] = event
         if not event.is_own and self._rewinds.matter(event.group, event.place, event.at_ms):
-            self._told_by_readers[key] = event.offset
+            self._committed_by_readers[key] = event.offset
             return
-        if event.is_own and (self._told_by_readers.get(key) == event.offset or self._was_told_unseen(event)):
+        if event.is_own and (self._committed_by_readers.get(key) == event.offset or self._was_committed_unseen(event)):
             return
         if event.offset > event.end:
             self.broken(event.at_ms, f"{event.group} is at {event.offset} of {event.place}, which ends at {event.end}")
@@ -91,7 +91,7 @@ class OffsetsGrow(Checker):
         if is_in_order or self._troubled.during(event.at_ms - CHANGING_HANDS_MS, event.at_ms) is None:
             self.broken(event.at_ms, f"{event.group} went back from {before.offset} to {event.offset} of {event.place}")
 
-    def _was_told_unseen(self, event: OffsetSeen) -> bool:
+    def _was_committed_unseen(self, event: OffsetSeen) -> bool:
         key = event.group, event.place
         return self._rewinds.have_been(*key) and event.end < event.offset <= self._read_before.get(key, 0)
 

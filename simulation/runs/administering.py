@@ -149,13 +149,13 @@ class Administrator:
         clock = self._cluster.world.machine(OBSERVER).clock
         ago_ms = self._unconsumed_for_ms(group, topic) + chance.randrange(1, BACK_MS_MAX)
         stored_ms = clock.wall_ms() - ago_ms
-        asked_ms = self._cluster.now_ms
+        requested_ms = self._cluster.now_ms
 
         async def reset(admin: Admin) -> None:
             moved = await admin.reset_offset_by_time(group, topic, stored_ms, force=False)
             offsets = {(queue.broker_name, topic, queue.queue_id): offset for queue, offset in moved.items()}
             now_ms = self._cluster.now_ms
-            self._cluster.record.note(OffsetsReset(now_ms, group, topic, asked_ms, asked_ms - ago_ms, offsets))
+            self._cluster.record.note(OffsetsReset(now_ms, group, topic, requested_ms, requested_ms - ago_ms, offsets))
 
         await self._until_done(reset)
         return nothing

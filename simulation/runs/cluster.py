@@ -234,8 +234,8 @@ class RunCluster:  # house: all machines of a run: one table, starts and ends
         self.up.add(name)
         self.lives[name] = self.lives.get(name, 0) + 1
         self.record.note(ProcessBegan(self.now_ms, name))
-        for told in self.started:
-            told()
+        for on_start in self.started:
+            on_start()
         watch = asyncio.get_running_loop().create_task(self._watch(name, service), name=f"watch over {name}")
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)

@@ -34,7 +34,7 @@ from staticfire.simulation.runs.members import Member, ReplyingMember, loop_memb
 from staticfire.simulation.runs.record import Seat
 from staticfire.simulation.runs.sending import NAME_PROPERTY
 from staticfire.simulation.workload.description import PUSH, Group, ProgramListener, namespace_of
-from staticfire.simulation.workload.own_code import told
+from staticfire.simulation.workload.own_code import words_of_error
 from staticfire.simulation.world.chance import number_from, source_of_chance
 
 _SHARES = 1 << 20
@@ -59,7 +59,7 @@ class MemberListener:
         """For each member that gets all messages: the offset after what it has consumed, by queue."""
         self.running: Counter[str] = Counter()
         """The number of running calls by group, including those of killed members."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """Groups whose invalid listener was reported."""
 
     def member(self, group: Group, seat: Seat) -> Member:
@@ -130,8 +130,8 @@ class MemberListener:
             is_success = outcome in (ConsumeStatus.CONSUME_SUCCESS, OrderedStatus.SUCCESS)
             return outcome
         except _NoListener as error:
-            if group.name not in self._told:
-                self._told.add(group.name)
+            if group.name not in self._reported:
+                self._reported.add(group.name)
                 record.note(WentWrong(clock.uptime_ms(), seat.machine.identity.host_name, f"its listener: {error}"))
             raise
         finally:
@@ -182,7 +182,7 @@ async def _called(listen: ProgramListener, *arguments: Any) -> object:
             raise _NoListener(f"it returned {type(answer).__name__}, which can't be awaited; write it as `async def`")
         return await answer
     except (SystemExit, KeyboardInterrupt) as error:
-        raise _NoListener(told(error, listen)) from None
+        raise _NoListener(words_of_error(error, listen)) from None
 
 
 def _is_poison(group: Group, seed: int, message: ReceivedMessage) -> bool:

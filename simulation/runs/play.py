@@ -205,7 +205,7 @@ class _Run:
         if not failures or any(program.stored_count for program in programs):
             return
         self._record.states["no message was ever stored"] += 1
-        if not self._strikes and not any(program.has_told for program in programs):
+        if not self._strikes and not any(program.has_reported for program in programs):
             self._note(
                 WentWrong(cluster.now_ms, "the run", f"no message was ever stored, the last time: {failures[-1]}")
             )

@@ -38,7 +38,7 @@ from staticfire.simulation.checkers.events import (
 )
 from staticfire.simulation.runs.record import Seat
 from staticfire.simulation.workload.description import Producers, Transactions, namespace_of
-from staticfire.simulation.workload.own_code import OWN_ERRORS, told
+from staticfire.simulation.workload.own_code import OWN_ERRORS, words_of_error
 from staticfire.simulation.world.chance import number_from, source_of_chance
 
 NAME_PROPERTY = "simulated_name"
@@ -75,7 +75,7 @@ class SendingProgram(Service):
         self.stored_count = 0
         self.failure = ""
         """The error of the last failed send."""
-        self.has_told = False
+        self.has_reported = False
         """Whether it was recorded that this program's messages can never be stored."""
         level = description.delay_level
         self._delay_ms = levels.delay_ms(levels.clamp(level)) if level else description.delay_ms
@@ -86,7 +86,7 @@ class SendingProgram(Service):
         if description.transactions is None:
             self._producer = Producer(group, seat.namesrv, settings, machine)
         else:
-            self._producer = TransactionProducer(group, seat.namesrv, settings, machine, check=self._asked)
+            self._producer = TransactionProducer(group, seat.namesrv, settings, machine, check=self._check)
 
     async def _start(self) -> None:
         await self._producer.__aenter__()
@@ -191,8 +191,8 @@ class SendingProgram(Service):
         words = self.failure = f"{type(error).__name__}: {error}"
         self._record.note(SendFailed(self._now(), name, words))
         is_ours = self._description.topic not in self._was_forbidden
-        if isinstance(error, NEVER_SENT) and is_ours and not self.has_told:
-            self.has_told = True
+        if isinstance(error, NEVER_SENT) and is_ours and not self.has_reported:
+            self.has_reported = True
             self._record.note(WentWrong(self._now(), self._who, f"its messages can't be stored: {words}"))
 
     def _acknowledged(self, name: str, result: SendResult) -> None:
@@ -234,7 +234,7 @@ class SendingProgram(Service):
         try:
             body = make(number)
         except (*OWN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C doesn't arrive here: asyncio handles it.
-            raise UsageError(f"{owner}: {told(error, make)}") from None
+            raise UsageError(f"{owner}: {words_of_error(error, make)}") from None
         if not isinstance(body, bytes):
             raise UsageError(
                 f"{owner} is {type(body).__name__} for message {number}; return bytes, as text.encode() is"
@@ -259,7 +259,7 @@ class SendingProgram(Service):
             return TransactionState.UNKNOWN
         return self._ended(name, share < shares.commit)
 
-    def _asked(self, message: ReceivedMessage) -> TransactionState:
+    def _check(self, message: ReceivedMessage) -> TransactionState:
         """Respond to a check. A message always ends the same way, whichever program gets the check, and how often."""
         name = message.get(NAME_PROPERTY) or ""
         shares = self._transactions or Transactions()

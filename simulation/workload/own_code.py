@@ -6,7 +6,7 @@ OWN_ERRORS = (Exception, SystemExit)
 """The exceptions of such code. `sys.exit()` is one of them: it would end all runs, and look like a success."""
 
 
-def told(error: BaseException, called: object) -> str:
+def words_of_error(error: BaseException, called: object) -> str:
     """Return the text of an exception of a user's function: `shop.py:5: KeyError: 'orders'`.
 
     The line is the last one in the file of `called`, or its first line if the call itself was wrong.

@@ -88,8 +88,8 @@ def set_policy(decision: str, wanted: WantedPolicy) -> None:
     now, replaced = on_brokers(*place, lambda access: access.add_policy(line))
     verb = "may" if decision == "Allow" else "may not"
     done = {"user": name, "decision": decision, "resource": about, "actions": now.actions, "sources": sources}
-    told = f"{name} {verb} {', '.join(now.actions)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
+    words = f"{name} {verb} {', '.join(now.actions)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
     if replaced is not None:
         done["replaced"] = str(replaced)
-        told += f", instead of: {replaced}"
-    print_done(told, done, wanted.as_json)
+        words += f", instead of: {replaced}"
+    print_done(words, done, wanted.as_json)

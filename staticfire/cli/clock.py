@@ -129,9 +129,9 @@ def _show(report: "ClockReport", as_json: bool, has_delivered: bool = False) -> 
     if as_json:
         print_json(report.as_json())
         return
-    told = console()
+    output = console()
     for name, words in _lines(report, has_delivered):
-        told.print(f"[bold]{name.ljust(NAME_CHARS)}[/bold]{words}", soft_wrap=True)
+        output.print(f"[bold]{name.ljust(NAME_CHARS)}[/bold]{words}", soft_wrap=True)
 
 
 def _lines(report: "ClockReport", has_delivered: bool) -> list[tuple[str, str]]:

@@ -82,9 +82,9 @@ class LazyCommands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+def _show_version(context: click.Context, _: click.Parameter, is_given: bool) -> None:
     """Print the version, and whether the compiled versions of the hot functions are installed."""
-    if not is_asked or context.resilient_parsing:
+    if not is_given or context.resilient_parsing:
         return
     from importlib.metadata import version
 

@@ -183,12 +183,12 @@ class _Signalled:
     def __init__(self, consumer: "PushConsumer", main: "asyncio.Task[object] | None") -> None:
         self._consumer = consumer
         self._main = main
-        self._is_asked = False
+        self._is_interrupted = False
 
     def __call__(self, _: signal.Signals) -> None:
-        if self._is_asked and self._main is not None:
+        if self._is_interrupted and self._main is not None:
             self._main.cancel()
-        self._is_asked = True
+        self._is_interrupted = True
         self._consumer.stop()
 
 

@@ -110,8 +110,8 @@ class ControlClient:
             headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
             request = urllib.request.Request(self._url + path, body, headers, method=method)
             with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls()) as answer:
-                told: dict[str, Any] = json.load(answer)
-                return told
+                parsed: dict[str, Any] = json.load(answer)
+                return parsed
         except urllib.error.HTTPError as error:
             is_wrong_use = error.code < HTTP_FAILED and error.code != HTTP_NOT_FOUND
             kind = UsageError if is_wrong_use else ClientError

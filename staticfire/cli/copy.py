@@ -67,25 +67,25 @@ def copy(
     """
     since_ms, until_ms = (None if text is None else parse_moment(text) for text in (since, until))
     wish = CopyWish(topic, groups, since_ms, until_ms, limit)
-    told = CopyReport(topic)
+    so_far = CopyReport(topic)
     try:
-        told = asyncio.run(_copy(source, protocol, namesrv, wish, told))
+        so_far = asyncio.run(_copy(source, protocol, namesrv, wish, so_far))
     except (KeyboardInterrupt, StaticfireError) as error:
-        if told.copied:
-            click.echo(f"copied {told.copied} of {told.total} so far: run the command again to continue", err=True)
+        if so_far.copied:
+            click.echo(f"copied {so_far.copied} of {so_far.total} so far: run the command again to continue", err=True)
         if isinstance(error, StaticfireError):
             raise
         return EXIT_SIGNAL_BASE + signal.SIGINT
-    click.echo(json.dumps(_as_json(told)) if as_json else _words(told))
+    click.echo(json.dumps(_as_json(so_far)) if as_json else _words(so_far))
     return EXIT_STOPPED
 
 
-async def _copy(source: str, protocol: str, namesrv: str, wish: CopyWish, told: CopyReport) -> CopyReport:
+async def _copy(source: str, protocol: str, namesrv: str, wish: CopyWish, so_far: CopyReport) -> CopyReport:
     settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
     with _Bar() as bar:
 
         def progress(report: CopyReport) -> None:
-            told.copied, told.total = report.copied, report.total
+            so_far.copied, so_far.total = report.copied, report.total
             bar.show(report)
 
         async with Admin(source, settings) as there, Admin(namesrv) as here:

@@ -271,8 +271,8 @@ def _report_json(report: "ResendReport", error: str | None = None) -> str:
 
     from staticfire.control.dlq import report_as_json
 
-    told = report_as_json(report)
-    return json.dumps(told if error is None else {**told, "error": error})
+    shown = report_as_json(report)
+    return json.dumps(shown if error is None else {**shown, "error": error})
 
 
 def _tell_report(report: "ResendReport", group: str) -> None:

@@ -33,5 +33,5 @@ def member(group: str, stay: str, namesrv: str, as_json: bool) -> None:
     if not 0 < stay_ms <= STAY_MS_MAX:
         raise UsageError(f"--stay {stay}: a member can stay for up to an hour")
     members = asyncio.run(join_for(namesrv, group, stay_ms))
-    told = printable(f"{group} had {members + 1} members for {stay}, now {members} again")
-    print_done(told, {"group": group, "stayMs": stay_ms, "members": members}, as_json)
+    words = printable(f"{group} had {members + 1} members for {stay}, now {members} again")
+    print_done(words, {"group": group, "stayMs": stay_ms, "members": members}, as_json)

@@ -23,7 +23,7 @@ from staticfire.runtime.exit_codes import (
     EXIT_NOT_FOUND,
     EXIT_SIGNAL_BASE,
 )
-from staticfire.runtime.signals import StopAsked
+from staticfire.runtime.signals import StopRequested
 
 # Signals that are passed on to the command, in addition to the stop signals. Earlier ones wait until it has started.
 PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -45,13 +45,13 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     try:
         early = click.get_current_context().obj
         if flags.wanted.compat is not None:
-            from staticfire.launch.compat import told_shortly  # here, since few starts need it
+            from staticfire.launch.compat import in_one_line  # here, since few starts need it
 
-            tell(told_shortly(flags.wanted.compat))
+            tell(in_one_line(flags.wanted.compat))
         with standing(flags, early, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
             exit_code = _run_command(stand, command)
         return EXIT_CLUSTER_FAILED if stand.dead else exit_code
-    except StopAsked as stop:
+    except StopRequested as stop:
         return EXIT_SIGNAL_BASE + stop.number
     except ChildFailed as failed:
         tell(str(failed))

@@ -37,10 +37,10 @@ def settings_of(
     overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
     defaults: Mapping[str, str] = {}
     if compat is not None:
-        from staticfire.launch.compat import compat_settings, told  # here, since few starts need it
+        from staticfire.launch.compat import compat_settings, lines_of  # here, since few starts need it
 
         defaults = compat_settings(compat)
-        for line in told(compat):
+        for line in lines_of(compat):
             tell(line)
     settings = load_settings(cls, overrides, os.environ, file, tell=tell, defaults=defaults)
     public, secrets = without_secrets(cls, non_defaults(settings))

@@ -37,11 +37,11 @@ def save(name: str, namesrv: str, as_json: bool) -> None:
     """Save the cluster under NAME ("default"). This replaces an older snapshot with the same name."""
     from staticfire.control import snapshots
 
-    told = _with_brokers(namesrv, lambda pool, brokers: snapshots.save(pool, brokers, name))
+    info = _with_brokers(namesrv, lambda pool, brokers: snapshots.save(pool, brokers, name))
     if as_json:
-        print_json(_as_json(told))
+        print_json(_as_json(info))
     else:
-        click.echo(f"saved {name}: {_what(told)}")
+        click.echo(f"saved {name}: {_what(info)}")
 
 
 @snapshot.command()
@@ -57,12 +57,12 @@ def restore(name: str, namesrv: str, as_json: bool) -> None:
 
         return await snapshots.restore(admin.client.pool, namesrv, KnownBrokers(), name)
 
-    told = with_admin(namesrv, "staticfire", ask)
+    info = with_admin(namesrv, "staticfire", ask)
     if as_json:
-        print_json(_as_json(told))
+        print_json(_as_json(info))
         return
-    gone = f"; removed: {', '.join(told['gone'])}" if told["gone"] else ""
-    click.echo(f"restored {name}: {_what(told)}{gone}")
+    gone = f"; removed: {', '.join(info['gone'])}" if info["gone"] else ""
+    click.echo(f"restored {name}: {_what(info)}{gone}")
 
 
 @snapshot.command("list")
@@ -73,11 +73,11 @@ def list_(namesrv: str, as_json: bool) -> None:
     from staticfire.control import snapshots
 
     found = _with_brokers(namesrv, lambda pool, brokers: snapshots.saved(pool, brokers))
-    for told in found:
+    for info in found:
         if as_json:
-            print_json(_as_json(told))
+            print_json(_as_json(info))
         else:
-            click.echo(f"{told['name']}  {_time(told['saved_ms'])}  {_what(told)}")
+            click.echo(f"{info['name']}  {_time(info['saved_ms'])}  {_what(info)}")
     if not found and not as_json:
         click.echo("no snapshots; to save one: `staticfire snapshot save NAME`")
 
@@ -103,14 +103,14 @@ def _time(saved_ms: int) -> str:
     return f"{format_moment(saved_ms)[:19]}Z"
 
 
-def _what(told: dict[str, Any]) -> str:
-    topics, groups = count_of(len(told["topics"]), "topic"), count_of(len(told["groups"]), "group")
-    return f"{topics}, {groups}, {count_of(told['messages'], 'message')}"
+def _what(info: dict[str, Any]) -> str:
+    topics, groups = count_of(len(info["topics"]), "topic"), count_of(len(info["groups"]), "group")
+    return f"{topics}, {groups}, {count_of(info['messages'], 'message')}"
 
 
-def _as_json(told: dict[str, Any]) -> dict[str, Any]:
+def _as_json(info: dict[str, Any]) -> dict[str, Any]:
     camel = {"saved_ms": "savedMs", "message_ms": "messageMs", "queues_moved": "queuesMoved"}
-    return {camel.get(name, name): value for name, value in told.items()}
+    return {camel.get(name, name): value for name, value in info.items()}
 
 
 def _with_brokers(namesrv: str, act: "Act") -> Any:

@@ -2,7 +2,7 @@
 
 There is no event loop here, since importing asyncio takes as long as starting the processes. Signals wait in an inbox
 from before the first step until after the last one. They are handled at three places only: while processes start
-(StopAsked), in the caller's event loop, and while processes stop (which then no longer waits for them). So a signal
+(StopRequested), in the caller's event loop, and while processes stop (which then no longer waits for them). So a signal
 never arrives between a start and the line that records what was started, and never changes an exit code that is
 decided.
 """
@@ -20,7 +20,7 @@ from staticfire.launch.plan import HOST
 from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.children import Child
 from staticfire.runtime.ports import listen_near, listen_on, port_of
-from staticfire.runtime.signals import SignalInbox, StopAsked
+from staticfire.runtime.signals import SignalInbox, StopRequested
 from staticfire.runtime.spawning import EarlyStart
 from staticfire.runtime.tls.settings import ENFORCING
 
@@ -63,7 +63,7 @@ def standing(
     """Start a cluster, and stop it at the end. `early`: processes that are started already, with that standard output.
 
     `later`: the processes that the caller starts itself.
-    Raises: UsageError, ChildFailed, StopAsked.
+    Raises: UsageError, ChildFailed, StopRequested.
     """
     signals = SignalInbox(*more_signals)
     try:
@@ -129,9 +129,9 @@ def _running_cluster(
     try:
         cluster.start(later)
         if number := signals.first_stop():
-            raise StopAsked(number)
+            raise StopRequested(number)
         yield cluster
-    except StopAsked:
+    except StopRequested:
         signals.take_stop()  # It ends the program now. Only another one ends the wait for the processes.
         raise
     finally:

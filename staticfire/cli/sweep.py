@@ -84,8 +84,8 @@ def _tell(figures: "SweepFigures", to: str, place: Path) -> None:
     for one in figures.combinations:
         words = [f"{name}={value}" for name, value in zip(figures.names, one.values, strict=True)]
         parts = []
-        for name, told in (("duplicates", "duplicates"), ("take_over_p50_ms", "take-over ms"), ("idle_ms", "idle ms")):
+        for name, label in (("duplicates", "duplicates"), ("take_over_p50_ms", "take-over ms"), ("idle_ms", "idle ms")):
             spread = one.spreads[name]
-            parts.append(f"{told} {'–' if spread is None else f'{spread.mean:,.1f}'}")
+            parts.append(f"{label} {'–' if spread is None else f'{spread.mean:,.1f}'}")
         click.echo(f"  {' '.join(words) or 'all'}: {', '.join(parts)} (means of {one.runs})")
     click.echo(f"sweep: runs={figures.runs} failed={figures.failed} errors={figures.errors} in {to}; page: {place}")

@@ -11,7 +11,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_FAILED, EXIT_STOPPED
 from staticfire.runtime.log_sink import say
-from staticfire.runtime.signals import StopAsked
+from staticfire.runtime.signals import StopRequested
 
 
 @click.command()
@@ -62,7 +62,7 @@ def up(flags: ClusterFlags, grpc_later: bool) -> int:
                 tell(f"the gRPC endpoint for RocketMQ 5's clients is off; to install it: {HOW_TO_GET_IT}")
             exit_code = _stay(stand)
         return EXIT_FAILED if exit_code == EXIT_STOPPED and stand.ended_badly else exit_code
-    except StopAsked:
+    except StopRequested:
         return EXIT_STOPPED
     except ChildFailed as failed:
         tell(str(failed))
@@ -70,9 +70,9 @@ def up(flags: ClusterFlags, grpc_later: bool) -> int:
 
 
 def _tell_of_compat(compat: str) -> None:
-    from staticfire.launch.compat import told  # here, since few starts need it
+    from staticfire.launch.compat import lines_of  # here, since few starts need it
 
-    for line in told(compat):
+    for line in lines_of(compat):
         tell(line)
 
 

@@ -82,9 +82,11 @@ async def find(call: ControlCall) -> Reply:
         found = [{**shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
     if not messages and not lives:
         return Reply({"error": f"no message has the id or key {text}", "notes": list(messages.gaps)}, 404)
-    told = {message_id: [msgspec.to_builtins(event) for event in life.events] for message_id, life in lives.items()}
+    events_of = {
+        message_id: [msgspec.to_builtins(event) for event in life.events] for message_id, life in lives.items()
+    }
     notes = [*messages.gaps, *(note for life in lives.values() for note in life.notes)]
-    return Reply({"messages": found, "lives": told, "notes": list(dict.fromkeys(notes))})
+    return Reply({"messages": found, "lives": events_of, "notes": list(dict.fromkeys(notes))})
 
 
 def shown(message: ReceivedMessage) -> dict[str, Any]:

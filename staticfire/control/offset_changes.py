@@ -48,8 +48,8 @@ async def reset(call: ControlCall) -> Reply:
                 row["after"] = moved.get(queue_of(wanted.topic, row), row["after"])
     skipped = sum(max(0, row["after"] - row["before"]) for row in rows)
     again = sum(max(0, row["before"] - row["after"]) for row in rows)
-    told = {"group": group, "topic": wanted.topic, "to": wanted.to, "moved": not wanted.preview}
-    return Reply({**told, "queues": rows, "skipped": skipped, "again": again})
+    shown = {"group": group, "topic": wanted.topic, "to": wanted.to, "moved": not wanted.preview}
+    return Reply({**shown, "queues": rows, "skipped": skipped, "again": again})
 
 
 def _stored_ms(to: str) -> int:

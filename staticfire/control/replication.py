@@ -46,8 +46,8 @@ async def failover(call: ControlCall) -> Reply:
         done = await call.cluster.replicas.failover(call.place["broker"], query.get("to"), query.get("losing"))
     except ClientError as error:
         return Reply({"error": str(error)}, CONFLICT)
-    told: dict[str, Any] = msgspec.to_builtins(done)
-    return Reply(told)
+    shown: dict[str, Any] = msgspec.to_builtins(done)
+    return Reply(shown)
 
 
 ROUTES = (

@@ -40,7 +40,7 @@ async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEF
     if fault is not None:
         raise UsageError(fault)
     answers = await _ask_all(pool, brokers.values(), SaveSnapshot(name), f"snapshot {name}")
-    return _told(name, [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)])
+    return _shown(name, [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)])
 
 
 async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name: str = DEFAULT_NAME) -> dict[str, Any]:
@@ -62,8 +62,8 @@ async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name:
     # A nameserver keeps a route until it gets a request to delete it.
     for topic in gone:
         await _ask_all(pool, nameservers, DeleteTopicInNameserver(topic=topic), f"route of {topic}")
-    told = _told(name, [body.snapshot for body in bodies])
-    return {**told, "gone": gone, "queues_moved": sum(body.queues_moved for body in bodies)}
+    shown = _shown(name, [body.snapshot for body in bodies])
+    return {**shown, "gone": gone, "queues_moved": sum(body.queues_moved for body in bodies)}
 
 
 async def saved(pool: ConnectionPool, brokers: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ async def saved(pool: ConnectionPool, brokers: Mapping[str, str]) -> list[dict[s
     for infos in there.values():
         for info in infos:
             by_name.setdefault(info.name, []).append(info)
-    return [_told(name, infos) for name, infos in sorted(by_name.items()) if len(infos) == len(brokers)]
+    return [_shown(name, infos) for name, infos in sorted(by_name.items()) if len(infos) == len(brokers)]
 
 
 async def remove(pool: ConnectionPool, brokers: Mapping[str, str], name: str) -> None:
@@ -103,7 +103,7 @@ async def _ask_all(pool: ConnectionPool, addresses: Iterable[str], request: Requ
     return done
 
 
-def _told(name: str, infos: list[SnapshotInfo]) -> dict[str, Any]:
+def _shown(name: str, infos: list[SnapshotInfo]) -> dict[str, Any]:
     return {
         "name": name,
         "saved_ms": min((info.saved_ms for info in infos), default=0),

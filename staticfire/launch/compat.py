@@ -53,7 +53,7 @@ def compat_settings(compat: str | None) -> Mapping[str, str]:
     return {**switched, **ONLY_IN_4} if compat == ROCKETMQ_4 else switched
 
 
-def told(compat: str) -> list[str]:
+def lines_of(compat: str) -> list[str]:
     """Return lines for the user: the changed settings, then one line for each remaining difference."""
     found = differences()
     switched = " ".join(f"{setting}={value}" for setting, value in compat_settings(compat).items())
@@ -65,8 +65,8 @@ def told(compat: str) -> list[str]:
     ]
 
 
-def told_shortly(compat: str) -> str:
-    """Return a one-line summary of `told`."""
+def in_one_line(compat: str) -> str:
+    """Return a one-line summary of `lines_of`."""
     rest = sum(not one.setting for one in differences())
     lists = f"{page('compatibility')}, or `staticfire up --compat {compat}`, lists them"
     return f"as {compat}; {rest} differences remain: {lists}"

@@ -15,7 +15,7 @@ from staticfire.protocol.errors import ClientError, StaticfireError, UsageError
 from staticfire.protocol.requests.faults import FaultRule
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
-from staticfire.runtime.signals import StopAsked
+from staticfire.runtime.signals import StopRequested
 
 if TYPE_CHECKING:
     from staticfire.launch.processes import ProcessCluster
@@ -161,7 +161,7 @@ class ProcessFaults:
     def _restart(self, name: str) -> None:
         try:
             self.cluster.restart(name)
-        except StopAsked:
+        except StopRequested:
             # The process has been started. A signal ends only the wait for it, and the event loop handles it next:
             # `up` ends, and `run` passes it on to its command, which may continue and then needs the process.
             log.warning("process_not_awaited", process=name)

@@ -123,14 +123,14 @@ class ProcessCluster:
     def start(self, later: Sequence[str] = ()) -> None:
         """Start all processes but those for `start_late`. Return when they are ready.
 
-        Raises: UsageError, ChildFailed, StopAsked.
+        Raises: UsageError, ChildFailed, StopRequested.
         """
         nameservers = self.plan.nameserver_addresses
         others = [name for name in self.names if name not in nameservers and name not in later]
         self._wait_ready(*(self._spawn(name) for name in [*others, *nameservers]))  # The others take longer to start.
 
     def start_late(self, name: str) -> None:
-        """Start a process that `start` has left out. Raises: UsageError, ChildFailed, StopAsked."""
+        """Start a process that `start` has left out. Raises: UsageError, ChildFailed, StopRequested."""
         self._wait_ready(self._spawn(name))
 
     def kill(self, name: str) -> None:
@@ -148,7 +148,7 @@ class ProcessCluster:
     def restart(self, name: str) -> None:
         """Restart a process with the same port and folder; stop it first if it runs.
 
-        Raises: UsageError, ChildFailed, StopAsked (it was started, but may not be ready).
+        Raises: UsageError, ChildFailed, StopRequested (it was started, but may not be ready).
         """
         child = self._child(name)
         self.children.stop([child])
@@ -253,10 +253,10 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
         ports_wanted.append(wanted.grpc_port)
     first_slave = first_broker + wanted.brokers
     last_broker = first_slave + len(slaves)
-    told: dict[str, None] = {}
-    check_environment(os.environ, told.setdefault)
+    complaints: dict[str, None] = {}
+    check_environment(os.environ, complaints.setdefault)
     given = GivenSettings(
-        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings,
+        wanted.settings, os.environ, wanted.file, complaints.setdefault, wanted.words.settings, wanted.compat_settings,
         wanted.access_settings(),
     )  # fmt: skip
 
@@ -268,7 +268,7 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
 
     # Check the settings first, with the requested ports: a typing error must be reported even if a port isn't free.
     planned(wanted.directory or "", ports_wanted)
-    for words in told:
+    for words in complaints:
         print(f"staticfire: {words}", file=sys.stderr)
     ports = Ports(wanted.words, wanted.listen)
     try:

@@ -181,12 +181,12 @@ class RunningRocketMQ:
         admin = await self._admin()
         return await self._own("rocketmq.requests", admin.requests(code, client, group))
 
-    async def _own(self, what: str, asked: "Awaitable[JournalRecords]") -> "JournalRecords":
+    async def _own(self, what: str, records: "Awaitable[JournalRecords]") -> "JournalRecords":
         """Return records, which only staticfire's own brokers have. Raises: SkipTest, on a real cluster."""
         from staticfire.client.admin.journal import JournalRecords
 
         try:
-            found, clock = await asked, self.clock
+            found, clock = await records, self.clock
             if self._began_ms is None:
                 return found
             # As brokers date their records: if the wall clock was set meanwhile, by the new one.

@@ -104,7 +104,7 @@ def test_a_queue_that_was_cleared_takes_nothing_back() -> None:
 
 @pytest.mark.row("O1")
 def test_a_lock_is_trusted_for_half_as_long_as_its_broker_keeps_it() -> None:
-    lock = HeldLock(live_ms=30_000, asked_ms=UptimeMs(1_000))
+    lock = HeldLock(live_ms=30_000, requested_ms=UptimeMs(1_000))
     assert lock.is_trusted(UptimeMs(30_999))
     assert not lock.is_trusted(UptimeMs(31_000))
     assert lock.is_sure(UptimeMs(60_999))

@@ -4,7 +4,7 @@ import pytest
 
 from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.pop.acknowledging import ack_request, batch_requests, change_request
-from staticfire.client.pop.popped import PopAsked, PoppedMessage, PopStatus, read_pop, split_wanted
+from staticfire.client.pop.popped import PoppedMessage, PopSource, PopStatus, read_pop, split_wanted
 from staticfire.client.pop.receiving import PopTarget, pop_targets
 from staticfire.protocol.batch_acks import read_entry
 from staticfire.protocol.command import Answer, RecordBatch
@@ -19,7 +19,7 @@ from staticfire.protocol.tags import TagExpression
 from staticfire.protocol.times import UptimeMs
 
 HOST = pack_host("10.0.0.2", 10911)
-ASKED = PopAsked("billing", "orders", "broker-a", HOST)
+ASKED = PopSource("billing", "orders", "broker-a", HOST)
 NOW = UptimeMs(5_000)
 RETRY = "%RETRY%billing_orders"
 

@@ -13,7 +13,7 @@ import pytest
 from staticfire.runtime.live.descriptors import (
     DESCRIPTORS_WANTED_MAX,
     KEPT_FOR_FILES_MAX,
-    TOLD_EVERY_S,
+    REPORT_EVERY_S,
     ShortageNotice,
     is_kept_for_files,
     kept_for_files,
@@ -51,7 +51,7 @@ def test_a_thousand_refusals_are_one_line_that_counts_and_the_next_line_has_the_
     notice = ShortageNotice(lambda _words, count: told.append(count))
     for _ in range(1_000):
         notice.refused("full", 1.0)
-    notice.refused("full", 1.0 + TOLD_EVERY_S)
+    notice.refused("full", 1.0 + REPORT_EVERY_S)
     assert told == [1, 1_000]
 
 

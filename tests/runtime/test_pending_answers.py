@@ -22,7 +22,7 @@ class Stand:
         self.then: Callable[[], None] = lambda: None
 
     def _expire(self, pending: PendingAnswer) -> None:
-        self.expired.append((pending.asked, self.loop.time()))
+        self.expired.append((pending.name, self.loop.time()))
         self.then()
 
     def add(self, opaque: int, timeout_ms: int) -> None:
@@ -68,7 +68,7 @@ def test_who_asks_again_when_it_expires_waits_anew(stand: Stand) -> None:
 def test_nothing_expires_that_was_taken_with_all(stand: Stand) -> None:
     stand.add(1, 10)
     stand.add(2, 20)
-    assert [pending.asked for pending in stand.pending.take_all()] == ["request 1", "request 2"]
+    assert [pending.name for pending in stand.pending.take_all()] == ["request 1", "request 2"]
     stand.run_for(1)
     stand.add(3, 10)
     stand.run_for(1)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.house.source import ROOT
 from tools.docs import TROUBLE_PARTS, fresh_documents
-from tools.troubles import told, trouble_names
+from tools.troubles import played, trouble_names
 
 pytestmark = pytest.mark.row("S3")
 
@@ -39,7 +39,7 @@ CLAIMS: dict[str, Claim] = {
 
 def ways_of(name: str) -> Sequence[Mapping[str, Any]]:
     """Return what comes of each way of a trouble."""
-    return told(name)[1]
+    return played(name)[1]
 
 
 @pytest.mark.parametrize("name", trouble_names())

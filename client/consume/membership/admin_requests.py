@@ -25,7 +25,7 @@ def not_here(group: str) -> BrokerAnswer:
     return BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{group}> not exist in this consumer")
 
 
-class Asked(Protocol):
+class AdministeredConsumer(Protocol):
     """A consumer that administrators can send requests to."""
 
     def running_info(self, with_stacks: bool) -> connections.ConsumerRunningInfo:
@@ -41,7 +41,7 @@ class Asked(Protocol):
         """Continue at these offsets, in the queues that it owns."""
 
 
-class AskedForClients(Protocol):
+class ClientLister(Protocol):
     """Serves requests for clients other than this one: the gRPC endpoint."""
 
     async def running_info(self, request: connections.GetConsumerRunningInfo) -> connections.ConsumerRunningInfo:
@@ -66,16 +66,16 @@ class AdminRequests:
         return cls(client.dispatcher)
 
     def __init__(self, dispatcher: Dispatcher) -> None:
-        self.consumers: dict[str, Asked] = {}
+        self.consumers: dict[str, AdministeredConsumer] = {}
         """The consumers of this client, by group."""
-        self.endpoints: list[AskedForClients] = []
+        self.endpoints: list[ClientLister] = []
         """The endpoint, if this is the client of one; it has no consumers of its own. Otherwise empty."""
         dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info)
         dispatcher.handle(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._positions)
         dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self._consume_directly)
         dispatcher.handle(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, self._go_on_at)
 
-    def _consumer(self, group: str) -> Asked:
+    def _consumer(self, group: str) -> AdministeredConsumer:
         """Return a group's consumer. Raises: BrokerAnswer."""
         if group not in self.consumers:
             raise not_here(group)

@@ -102,7 +102,7 @@ class LockKeeper:
             outcome = await self._locks.lock(free)
             live_ms = self._state.settings.lock_max_live_time_ms
             granted = [queue for queue in free if queue in outcome.granted]
-            yield {queue: HeldLock(live_ms, outcome.asked_ms) for queue in granted}
+            yield {queue: HeldLock(live_ms, outcome.requested_ms) for queue in granted}
             unused = [queue for queue in granted if queue not in self._table]
             if unused:
                 await self._locks.unlock(unused)
@@ -174,12 +174,12 @@ class LockKeeper:
             if queue in outcome.refused:
                 self._lose(held)
             elif queue in outcome.granted:
-                done = await self._renewed(held, outcome.asked_ms) and done
+                done = await self._renewed(held, outcome.requested_ms) and done
             else:
                 done = False
         return done
 
-    async def _renewed(self, held: Queue, asked_ms: UptimeMs) -> bool:
+    async def _renewed(self, held: Queue, requested_ms: UptimeMs) -> bool:
         """Trust a lock again, or note that another client has consumed meanwhile. Return False if that is unclear."""
         if not held.policy.is_sure(self._uptime_ms()):
             queue = held.queue
@@ -193,7 +193,7 @@ class LockKeeper:
                 return True
         uptime_ms = self._uptime_ms()
         is_regained = not held.policy.is_trusted(uptime_ms)
-        held.policy.lock_granted(asked_ms)
+        held.policy.lock_granted(requested_ms)
         if is_regained and not held.is_dropped:
             log.info("queue_locked_again", group=self._state.group, queue=str(held.queue))
             turn = held.policy.next_turn()

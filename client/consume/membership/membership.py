@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import check_conditions
 from staticfire.client.cluster.heartbeats import DescribeConsumer
-from staticfire.client.consume.membership.admin_requests import AdminRequests, Asked
+from staticfire.client.consume.membership.admin_requests import AdministeredConsumer, AdminRequests
 from staticfire.client.consume.membership.assigned_queues import AssignedQueues
 from staticfire.client.consume.membership.rebalance_loop import Rebalanced, RebalanceLoop
 from staticfire.client.consume.membership.version_adoption import VersionAdoption
@@ -45,7 +45,7 @@ class Membership:
         self._sharing = sharing
         self._is_joined = False
 
-    async def join(self, describe: DescribeConsumer, admin: Asked) -> None:
+    async def join(self, describe: DescribeConsumer, admin: AdministeredConsumer) -> None:
         """Load offsets, register with every broker, take this member's share of the queues, and pull.
 
         `admin`: serves administrators' requests. Raises: ClientError (this client has a consumer of this group already,
@@ -60,7 +60,7 @@ class Membership:
             self._state.subscriptions.stamp(client.version_ms())
             return describe()
 
-        client.join_consumers(group, stamped, adoption.told)
+        client.join_consumers(group, stamped, adoption.take_news)
         self._is_joined = True
         AdminRequests.of(client).consumers[group] = admin
         await self._fetch_routes()

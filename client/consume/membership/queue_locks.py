@@ -23,7 +23,7 @@ log = logger("client")
 class LockOutcome:
     """The result of a request for locks. A queue whose broker didn't respond is in neither set."""
 
-    asked_ms: UptimeMs
+    requested_ms: UptimeMs
     """When the request was sent: the time of a lock counts from then."""
     granted: set[MessageQueue] = field(default_factory=set)  # Never iterated.
     refused: set[MessageQueue] = field(default_factory=set)  # Never iterated.

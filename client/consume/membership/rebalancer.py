@@ -44,10 +44,10 @@ def with_plain_names(listener: QueuesChanged, namespace: Namespace) -> QueuesCha
         return listener
     plain = namespace.unwrapped
 
-    def told(topic: str, queues: list[MessageQueue], owned: list[MessageQueue]) -> None:
+    def report(topic: str, queues: list[MessageQueue], owned: list[MessageQueue]) -> None:
         listener(namespace.unwrap(topic), list(map(plain, queues)), list(map(plain, owned)))
 
-    return told
+    return report
 
 
 class OwnedQueues(Protocol):

@@ -23,7 +23,7 @@ class VersionAdoption:
         self._sharing = sharing
         self._spawn = spawn
 
-    def told(self, news: GroupNews) -> None:
+    def take_news(self, news: GroupNews) -> None:
         """Adopt newer versions, if there are any."""
         state = self._state
         adopted = [topic for topic, version in news.newer_versions.items() if state.subscriptions.adopt(topic, version)]

@@ -30,7 +30,7 @@ from staticfire.client.consume.queues.instructions import (
 from staticfire.client.consume.queues.queue_driver import Driver, Listening
 from staticfire.client.consume.queues.queue_timers import QueueTimers
 from staticfire.client.pop.acknowledging import Acknowledging
-from staticfire.client.pop.popped import PopAsked, give_plain_topic, read_pop
+from staticfire.client.pop.popped import PopSource, give_plain_topic, read_pop
 from staticfire.client.pop.receiving import PopTarget, pop_request
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import ClientError, NetworkError, ProtocolError, StaticfireError
@@ -134,7 +134,7 @@ class PopDriver:
             if not isinstance(outcome, Answer):
                 raise outcome
             host = packed_address(connection.peer.address)
-            result = read_pop(outcome, PopAsked(self._state.group, mq.topic, mq.broker_name, host), uptime_ms)
+            result = read_pop(outcome, PopSource(self._state.group, mq.topic, mq.broker_name, host), uptime_ms)
         except StaticfireError as error:
             self.carry_out(queue, queue.pop_failed(error, uptime_ms))
         else:

@@ -62,14 +62,14 @@ class PopQueue:
         self.last_pop_ms = uptime_ms
         self.is_revoked = False
         self._state = state
-        self._is_asked = False
+        self._is_popping = False
         self._is_full = False
         self._paused_until_ms: float | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether it holds no message, and no pop of it is under way."""
-        return not self.cache and not self._is_asked
+        return not self.cache and not self._is_popping
 
     # -- popping -------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class PopQueue:
         state = self._state
         settings = state.settings
         self._paused_until_ms, self._is_full = None, False
-        if self._is_asked or self.is_revoked or state.is_over:
+        if self._is_popping or self.is_revoked or state.is_over:
             return
         self.last_pop_ms = uptime_ms
         if state.is_paused(self.queue):
@@ -95,7 +95,7 @@ class PopQueue:
         elif (subscription := state.wanted.get(self.queue.topic)) is None:
             self._pause(out, uptime_ms, settings.pull_error_pause_ms)
         else:
-            self._is_asked = True
+            self._is_popping = True
             out.append(Pop(subscription))
 
     def _pause(self, out: Instructions, uptime_ms: UptimeMs, pause_ms: int) -> None:
@@ -111,7 +111,7 @@ class PopQueue:
 
     def popped(self, result: PopResult, uptime_ms: UptimeMs) -> Instructions:
         """Process a pop's response."""
-        self._is_asked = False
+        self._is_popping = False
         state, settings = self._state, self._state.settings
         out: Instructions = []
         if result.lost:
@@ -150,7 +150,7 @@ class PopQueue:
 
     def pop_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
         """Log the problem and try again later."""
-        self._is_asked = False
+        self._is_popping = False
         state, topic = self._state, self.queue.topic
         if self.is_revoked or state.is_over:
             return []

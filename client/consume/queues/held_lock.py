@@ -18,13 +18,13 @@ class HeldLock:
 
     __slots__ = ("_live_ms", "_until_ms")
 
-    def __init__(self, live_ms: int, asked_ms: UptimeMs) -> None:
+    def __init__(self, live_ms: int, requested_ms: UptimeMs) -> None:
         self._live_ms = live_ms
-        self._until_ms: float = asked_ms + live_ms
+        self._until_ms: float = requested_ms + live_ms
 
-    def granted(self, asked_ms: UptimeMs) -> None:
+    def granted(self, requested_ms: UptimeMs) -> None:
         """Trust the lock again."""
-        self._until_ms = asked_ms + self._live_ms
+        self._until_ms = requested_ms + self._live_ms
 
     def lost(self) -> None:
         """Stop trusting the lock. Another client may have owned the queue."""

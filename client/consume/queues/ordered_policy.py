@@ -85,10 +85,10 @@ class OrderedPolicy:
     def limits_changed(self, uptime_ms: UptimeMs) -> None:
         """Do nothing: messages of an ordered queue have no time limit."""
 
-    def lock_granted(self, asked_ms: UptimeMs) -> None:
+    def lock_granted(self, requested_ms: UptimeMs) -> None:
         """Trust the lock again."""
         if self.lock is not None:
-            self.lock.granted(asked_ms)
+            self.lock.granted(requested_ms)
 
     def distrust(self) -> None:
         """Stop until the lock is granted again: its broker may have lost it."""

@@ -37,14 +37,14 @@ class PullFailure(NamedTuple):
 
 
 def judge_failure(
-    error: StaticfireError, queue: MessageQueue, state: ConsumerState, asked: Subscription | None
+    error: StaticfireError, queue: MessageQueue, state: ConsumerState, pulled_with: Subscription | None
 ) -> PullFailure:
-    """Return what follows from the error. `asked`: the subscription that the pull was sent with."""
+    """Return what follows from the error. `pulled_with`: the subscription that the pull was sent with."""
     pause_ms = state.settings.pull_error_pause_ms
     code = error.code if isinstance(error, BrokerAnswer) else None
     if code == ResponseCode.FLOW_CONTROL:
         return PullFailure([], BUSY_PAUSE_MS)
-    if code == ResponseCode.SUBSCRIPTION_NOT_LATEST and state.wanted.get(queue.topic) is not asked:
+    if code == ResponseCode.SUBSCRIPTION_NOT_LATEST and state.wanted.get(queue.topic) is not pulled_with:
         return PullFailure([], 0)  # It has changed since the pull was sent.
     out: Instructions = [Announce()] if code in FORGOTTEN_CODES else []
     if code == ResponseCode.TOPIC_NOT_EXIST:

@@ -85,7 +85,7 @@ class AssignedQueue(Generic[P]):
         """The end of the queue at the last pull."""
         self._state = state
         self._is_retry = is_retry_topic(queue.topic)  # Retries get their original topic back.
-        self._asked: Subscription | None = None  # The subscription of the pull under way.
+        self._pulled_with: Subscription | None = None  # The subscription of the pull under way.
         self.replica = ReplicaInUse(state.group, queue)
         self._paused_until_ms: float | None = None
         self._is_full = False
@@ -104,7 +104,7 @@ class AssignedQueue(Generic[P]):
         """Pull again; if that isn't allowed now, decide until when to pause."""
         state = self._state
         self._paused_until_ms, self._is_full = None, False
-        if self._asked is not None or self.is_dropped or state.is_over:
+        if self._pulled_with is not None or self.is_dropped or state.is_over:
             return  # A second pull would bring the same messages, and both would be repeated for ever.
         settings = state.settings
         self.last_pull_ms = uptime_ms
@@ -122,7 +122,7 @@ class AssignedQueue(Generic[P]):
         if subscription is None:
             self._pause(out, uptime_ms, settings.pull_error_pause_ms)
             return
-        self._asked = subscription
+        self._pulled_with = subscription
         out.append(Pull(self.next_offset, self.replica.suggested, subscription))
 
     def _wait_for_room(self, out: Instructions, uptime_ms: UptimeMs, reason: str) -> None:
@@ -145,19 +145,19 @@ class AssignedQueue(Generic[P]):
 
     def connected(self, uptime_ms: UptimeMs) -> Instructions:
         """Decide again: the pull couldn't be sent without a connection, and now there is one."""
-        self._asked = None
+        self._pulled_with = None
         return self.assigned(uptime_ms)
 
     # -- after a pull --------------------------------------------------------------------------------------------
 
     def pulled(self, result: PullResult, uptime_ms: UptimeMs) -> Instructions:
         """Process a pull's response."""
-        asked, self._asked = self._asked, None
+        pulled_with, self._pulled_with = self._pulled_with, None
         state = self._state
         out: Instructions = []
         if self.is_dropped or state.is_over:
             return out
-        if state.is_paused(self.queue) or state.wanted.get(self.queue.topic) is not asked:
+        if state.is_paused(self.queue) or state.wanted.get(self.queue.topic) is not pulled_with:
             # The broker may have filtered by the old or the new subscription, and the response doesn't say by which. So
             # the messages that it skipped may be wanted.
             self._decide_pull(out, uptime_ms)
@@ -184,7 +184,7 @@ class AssignedQueue(Generic[P]):
         messages, state = result.messages, self._state
         self.tally.pull_found(len(messages), uptime_ms - self.last_pull_ms)
         if (first := messages[0].record.queue_offset) < self.next_offset:
-            out.append(tell("offsets_run_backwards", queue=str(self.queue), asked=self.next_offset, got=first))
+            out.append(tell("offsets_run_backwards", queue=str(self.queue), requested=self.next_offset, got=first))
         self.next_offset = result.next_offset
         name_topics(messages, self._is_retry, state)
         new = self.cache.put(messages, result.next_offset)
@@ -200,10 +200,10 @@ class AssignedQueue(Generic[P]):
 
     def pull_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
         """Log the problem and try again later."""
-        asked, self._asked = self._asked, None
+        pulled_with, self._pulled_with = self._pulled_with, None
         if self.is_dropped or self._state.is_over:
             return []
-        failure = judge_failure(error, self.queue, self._state, asked)
+        failure = judge_failure(error, self.queue, self._state, pulled_with)
         out = failure.instructions
         self.replica.pull_failed(failure.has_lost_broker)
         if failure.has_lost_topic:
@@ -284,7 +284,7 @@ class AssignedQueue(Generic[P]):
 
         A consumer that doesn't commit by itself continues at once at the broker's offset, unless the group was reset.
         """
-        out.append(tell("offset_illegal", queue=str(self.queue), asked=self.next_offset, next=next_offset))
+        out.append(tell("offset_illegal", queue=str(self.queue), requested=self.next_offset, next=next_offset))
         if self._state.way.keeps_illegal:
             if is_reset:
                 out.append(ForgetOffset())

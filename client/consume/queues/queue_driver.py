@@ -178,14 +178,14 @@ class QueueDriver:
         self._fill_in(request, pull, queue, connection, replica.broker_id)
         if replica.broker_id != queue.replica.read_at:
             self.carry_out(queue, queue.replica.moved_to(*replica))
-        call = self._told_before(queue, pull) if self._hooks is not None else None
+        call = self._call_hooks_before(queue, pull) if self._hooks is not None else None
         try:
             if pull.subscription.tags is None:
                 refuse_too_old(connection, pull.subscription.data.expression_type)
             answered = partial(self._answered, queue, pull, connection, call)
             connection.ask_for(request, self._state.settings.pull_timeout_ms, answered)
         except (NetworkError, ProtocolError, ClientError) as error:
-            self._told_after(call, queue, error=error)
+            self._call_hooks_after(call, queue, error=error)
             self._failed(queue, error)
             return None
         return connection
@@ -244,21 +244,21 @@ class QueueDriver:
             host = packed_address(connection.peer.address)
             result = read_pull(outcome, queue.queue, pull.subscription.tags, host)
         except StaticfireError as error:
-            self._told_after(call, queue, error=error)
+            self._call_hooks_after(call, queue, error=error)
             if not is_gone:
                 self._failed(queue, error)
         else:
-            self._told_after(call, queue, result)
+            self._call_hooks_after(call, queue, result)
             if not is_gone:
                 self.carry_out(queue, queue.pulled(result, self._clock.uptime_ms()))
 
-    def _told_before(self, queue: Queue, pull: Pull) -> PullCall | None:
+    def _call_hooks_before(self, queue: Queue, pull: Pull) -> PullCall | None:
         assert self._hooks is not None
         call = PullCall(self._state.group, queue.queue, pull.queue_offset)
         self._hooks.call("before_pull", call)
         return call
 
-    def _told_after(
+    def _call_hooks_after(
         self, call: PullCall | None, queue: Queue, result: PullResult | None = None, error: Exception | None = None
     ) -> None:
         """Report the result of a pull to hooks, if there are hooks for pulls."""

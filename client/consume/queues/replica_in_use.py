@@ -24,11 +24,11 @@ class ReplicaInUse:
         """The replica to pull from next."""
         self.read_at = MASTER_ID
         """The replica that was pulled from last."""
-        self._is_told = False
+        self._is_reported = False
 
     def moved_to(self, broker_id: int, address: str) -> Instructions:
         """Note that the queue is pulled from another replica from now on."""
-        self.read_at, self._is_told = broker_id, False
+        self.read_at, self._is_reported = broker_id, False
         fields = {"group": self._group, "queue": str(self._queue), "address": address}
         if broker_id == MASTER_ID:
             return [Tell("queue_read_at_master", fields, is_warning=False)]
@@ -40,14 +40,14 @@ class ReplicaInUse:
         if has_lost_broker:
             self.suggested = MASTER_ID
 
-    def lack(self, result: PullResult, asked_offset: int) -> Instructions | None:
+    def lack(self, result: PullResult, pulled_offset: int) -> Instructions | None:
         """Return a log line, the first time, if the replica doesn't have the offset; None if it has it."""
-        if result.status is not PullStatus.NO_MATCHED_MSG or result.next_offset != asked_offset:
-            self._is_told = False
+        if result.status is not PullStatus.NO_MATCHED_MSG or result.next_offset != pulled_offset:
+            self._is_reported = False
             return None
-        if self._is_told:
+        if self._is_reported:
             return []
-        self._is_told = True
+        self._is_reported = True
         fields = {"offset": result.next_offset, "first": result.min_offset, "end": result.max_offset}
         reason = "the replica returns nothing for this offset"
         if result.next_offset > result.max_offset:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from staticfire.client.cluster.program_errors import is_told, place_of, words_of
+from staticfire.client.cluster.program_errors import is_logged, place_of, words_of
 from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.results.consume_results import ConsumeStatus
@@ -163,7 +163,7 @@ class ConsumerHooks:
                 raise
             except BaseException as error:  # noqa: BLE001 (nothing in a plain function is this consumer's own end)
                 self._failed = times = self._failed + 1
-                if is_told(times):
+                if is_logged(times):
                     words, at = words_of(error), place_of(error)
                     log.warning("hook_raised", group=self._group, hook=name, error=words, times=times, at=at)
 

@@ -72,8 +72,8 @@ def decide(status: OrderedStatus, auto_commit: bool) -> OrderedVerdict:
 
 def suspension_ms(context: OrderedContext, settings_ms: int) -> int:
     """Return how long a queue pauses."""
-    asked_ms = context.suspend_current_queue_time_ms
-    return max(SUSPEND_MS_MIN, min(settings_ms if asked_ms == AS_IN_SETTINGS else asked_ms, SUSPEND_MS_MAX))
+    wanted_ms = context.suspend_current_queue_time_ms
+    return max(SUSPEND_MS_MIN, min(settings_ms if wanted_ms == AS_IN_SETTINGS else wanted_ms, SUSPEND_MS_MAX))
 
 
 def split_failed(messages: Messages, reconsume_times_max: int) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:

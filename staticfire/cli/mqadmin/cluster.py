@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, addresses, ask, command, option, target_flags
+from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.tables import broker_places, brokers_text, totals_text
 from staticfire.cli.options import Whole
@@ -23,7 +23,7 @@ FIGURE_OF_BROKER = "%-24s %-32s: %s"
 @option("-m", "--moreStats", "totals", is_flag=True, help="Show the messages of yesterday and today instead.")
 @option("-i", "--interval", "interval_s", type=Whole(1), metavar="SECONDS", help="Repeat until Ctrl-C.")
 @option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="Only this cluster.")
-def cluster_list(asked: AskedCluster, totals: bool, interval_s: int | None, cluster: str | None) -> None:
+def cluster_list(session: AdminSession, totals: bool, interval_s: int | None, cluster: str | None) -> None:
     """List all brokers."""
 
     async def work(admin: "Admin") -> None:
@@ -32,7 +32,7 @@ def cluster_list(asked: AskedCluster, totals: bool, interval_s: int | None, clus
             await admin.pause_for(interval_s * 1_000)
             await _show_brokers(admin, totals, cluster)
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _show_brokers(admin: "Admin", totals: bool, cluster: str | None) -> None:
@@ -52,7 +52,7 @@ async def _state(admin: "Admin", address: str) -> dict[str, str]:
 
 @command("brokerStatus")
 @target_flags
-def broker_status(asked: AskedCluster, cluster: str | None, broker: str | None) -> None:
+def broker_status(session: AdminSession, cluster: str | None, broker: str | None) -> None:
     """Show the statistics of brokers."""
 
     async def work(admin: "Admin") -> None:
@@ -63,4 +63,4 @@ def broker_status(asked: AskedCluster, cluster: str | None, broker: str | None) 
             else:
                 click.echo(lines_of(FIGURE_OF_BROKER, *((address, *one) for one in figures)))
 
-    asked.run(work)
+    session.run(work)

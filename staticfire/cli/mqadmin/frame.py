@@ -137,7 +137,7 @@ mqadmin = AnyCase(
 
 
 @dataclass(frozen=True)
-class AskedCluster:
+class AdminSession:
     """The cluster of a command, and the topic and the group in its flags."""
 
     namesrv: str
@@ -163,12 +163,12 @@ def _key_of_tools(_: click.Context, __: click.Parameter, namesrv: str) -> str:
 
 
 def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Declare a command of mqadmin. Its function gets an AskedCluster first, then its flags by name."""
+    """Declare a command of mqadmin. Its function gets an AdminSession first, then its flags by name."""
 
     def declare(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         def with_cluster(namesrv: str, protocol: str, **given: Any) -> None:
-            function(AskedCluster(namesrv, protocol, given.get("topic"), given.get("group")), **given)
+            function(AdminSession(namesrv, protocol, given.get("topic"), given.get("group")), **given)
 
         return mqadmin.command(name)(
             all_flags(

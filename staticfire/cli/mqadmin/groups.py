@@ -7,7 +7,7 @@ import msgspec
 
 from staticfire.cli.family import TOPIC
 from staticfire.cli.mqadmin.frame import (
-    AskedCluster,
+    AdminSession,
     addresses,
     ask,
     command,
@@ -110,7 +110,7 @@ class Flag(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.
 )
 @option("--attributes", metavar="+KEY=VALUE,-KEY", default="", help="As +stableTimeMs=30000,+graceTimeMs=10000.")
 def update_group(
-    asked: AskedCluster,
+    session: AdminSession,
     cluster: str | None,
     broker: str | None,
     group: str,
@@ -151,7 +151,7 @@ def update_group(
             click.echo(f"create subscription group to {address} success.")
         click.echo(group_text(config))
 
-    asked.run(work)
+    session.run(work)
 
 
 def _policy(words: str | None) -> GroupRetryPolicy:
@@ -169,7 +169,7 @@ def _policy(words: str | None) -> GroupRetryPolicy:
 @target_flags
 @group_flag
 @option("-r", "--removeOffset", "offsets", type=bool, default=False, show_default=True, help="Also delete its offsets.")
-def delete_group(asked: AskedCluster, cluster: str | None, broker: str | None, group: str, offsets: bool) -> None:
+def delete_group(session: AdminSession, cluster: str | None, broker: str | None, group: str, offsets: bool) -> None:
     """Delete a consumer group.
 
     Deletes it from a whole cluster, with its retries and its dead letters.
@@ -184,12 +184,12 @@ def delete_group(asked: AskedCluster, cluster: str | None, broker: str | None, g
             for topic in (retry_topic(group), dead_letter_topic(group)):
                 await admin.delete_topic(topic, cluster=cluster)
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("getConsumerConfig")
 @group_flag
-def get_consumer_config(asked: AskedCluster, group: str) -> None:
+def get_consumer_config(session: AdminSession, group: str) -> None:
     """Show the settings of a consumer group.
 
     Shows them for each broker that knows the group.
@@ -210,7 +210,7 @@ def get_consumer_config(asked: AskedCluster, group: str) -> None:
         if not found:
             raise ClientError(f"mqadmin: no broker knows group {group}: `staticfire groups` lists the groups")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("setConsumeMode")
@@ -222,7 +222,7 @@ def get_consumer_config(asked: AskedCluster, group: str) -> None:
 )
 @option("-q", "--popShareQueueNum", "share", type=Whole(0), default=0, show_default=True, help="0: all queues.")
 def set_consume_mode(
-    asked: AskedCluster, cluster: str | None, broker: str | None, topic: str, group: str, mode: str, share: int
+    session: AdminSession, cluster: str | None, broker: str | None, topic: str, group: str, mode: str, share: int
 ) -> None:
     """Set whether a group pulls or pops a topic."""
 
@@ -232,4 +232,4 @@ def set_consume_mode(
             click.echo(f"set consume mode to {address} success.")
         click.echo(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
 
-    asked.run(work)
+    session.run(work)

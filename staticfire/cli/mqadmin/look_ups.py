@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import TIMEOUT_MS, AskedCluster, ask, command, lmq_flag, option, topic_flag
+from staticfire.cli.mqadmin.frame import TIMEOUT_MS, AdminSession, ask, command, lmq_flag, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of, moment, object_text
 from staticfire.cli.mqadmin.shown_messages import message_text, tracks_text, with_ends, write_body
 from staticfire.cli.options import Whole
@@ -77,7 +77,7 @@ def _together(group: str | None, client_id: str | None) -> None:
 @format_flag
 @lmq_flag
 def query_by_id(
-    asked: AskedCluster,
+    session: AdminSession,
     topic: str,
     ids: str,
     group: str | None,
@@ -105,7 +105,7 @@ def query_by_id(
                 click.echo(message_text(message, write_body(message), True, charset))
                 click.echo(await tracks_text(admin, message))
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _by_id(admin: "Admin", topic: str, message_id: str) -> ReceivedMessage:
@@ -166,7 +166,7 @@ async def _send_again(admin: "Admin", message: ReceivedMessage, message_id: str)
 )
 @lmq_flag
 def query_by_key(
-    asked: AskedCluster, topic: str, key: str, begin_ms: int, end_ms: int, messages_max: int, cluster: str | None
+    session: AdminSession, topic: str, key: str, begin_ms: int, end_ms: int, messages_max: int, cluster: str | None
 ) -> None:
     """List the messages with a key."""
 
@@ -178,7 +178,7 @@ def query_by_key(
         if not found:
             raise ClientError(f"mqadmin: topic {topic} has no message with the key {key}")
 
-    asked.run(work)
+    session.run(work)
 
 
 def _tell_gaps(found: FoundMessages) -> None:
@@ -200,7 +200,7 @@ def _tell_gaps(found: FoundMessages) -> None:
 )
 @lmq_flag
 def query_by_unique_key(
-    asked: AskedCluster,
+    session: AdminSession,
     message_id: str,
     group: str | None,
     client_id: str | None,
@@ -226,7 +226,7 @@ def query_by_unique_key(
             click.echo(message_text(message, write_body(message, f"_{number}" if number else ""), False))
             click.echo(await tracks_text(admin, message))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("queryMsgByOffset")
@@ -236,7 +236,7 @@ def query_by_unique_key(
 @option("-o", "--offset", type=Whole(0), required=True, help="The queue offset.")
 @format_flag
 def query_by_offset(
-    asked: AskedCluster, topic: str, broker: str, queue_id: int, offset: int, charset: str | None
+    session: AdminSession, topic: str, broker: str, queue_id: int, offset: int, charset: str | None
 ) -> None:
     """Show the message at an offset of a queue."""
 
@@ -250,7 +250,7 @@ def query_by_offset(
         click.echo(message_text(message, write_body(message), True, charset))
         click.echo(await tracks_text(admin, message))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("queryMsgTraceById")
@@ -270,7 +270,7 @@ def query_by_offset(
     help="Maximum number of messages; the newest are shown.",
 )
 def query_trace(
-    asked: AskedCluster, message_id: str, topic: str, begin_ms: int, end_ms: int, messages_max: int
+    session: AdminSession, message_id: str, topic: str, begin_ms: int, end_ms: int, messages_max: int
 ) -> None:
     """Show the trace of a message: who sent and consumed it.
 
@@ -285,7 +285,7 @@ def query_trace(
         for block in blocks:
             click.echo(f"{block}\n")
 
-    asked.run(work)
+    session.run(work)
 
 
 def _trace_blocks(found: FoundMessages, message_id: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, option, topic_flag
+from staticfire.cli.mqadmin.frame import AdminSession, ask, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.running_info import info_text, same_subscriptions, stuck_lines
 from staticfire.cli.mqadmin.versions import version_text
@@ -35,7 +35,7 @@ at_broker_flag = option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", hel
 @command("consumerConnection")
 @member_group_flag
 @at_broker_flag
-def consumer_connection(asked: AskedCluster, group: str, broker: str | None) -> None:
+def consumer_connection(session: AdminSession, group: str, broker: str | None) -> None:
     """Show the consumers of a group and their subscriptions."""
 
     async def work(admin: "Admin") -> None:
@@ -48,7 +48,7 @@ def consumer_connection(asked: AskedCluster, group: str, broker: str | None) -> 
         click.echo(f"\nConsumeType: {found.consume_type}\nMessageModel: {found.message_model}")
         click.echo(f"ConsumeFromWhere: {found.consume_from_where}")
 
-    asked.run(work)
+    session.run(work)
 
 
 def _member_row(one: ClientConnection) -> tuple[str, str, str, str]:
@@ -78,7 +78,7 @@ async def connections_of(admin: "Admin", group: str, broker: str | None = None) 
 @command("producerConnection")
 @option("-g", "--producerGroup", "group", required=True, metavar="GROUP", help="The producer group.")
 @topic_flag
-def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
+def producer_connection(session: AdminSession, group: str, topic: str) -> None:
     """Show the producers of a group.
 
     Queries the brokers that have the topic.
@@ -97,7 +97,7 @@ def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
         rows = [_member_row(members[client_id]) for client_id in sorted(members)]
         click.echo(lines_of(PRODUCERS, *((number, *row) for number, row in enumerate(rows, 1))))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("consumerStatus")
@@ -111,7 +111,7 @@ def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
 )
 @at_broker_flag
 @option("-s", "--jstack", is_flag=True, help="Also show the stacks of its threads and tasks.")
-def consumer_status(asked: AskedCluster, group: str, client_id: str | None, broker: str | None, jstack: bool) -> None:
+def consumer_status(session: AdminSession, group: str, client_id: str | None, broker: str | None, jstack: bool) -> None:
     """Show what the members of a group are doing.
 
     Without -i, the report of each member is written to its own file, in a folder named after the current time.
@@ -124,7 +124,7 @@ def consumer_status(asked: AskedCluster, group: str, client_id: str | None, brok
         members = (await connections_of(admin, group, broker)).connection_set
         await _show_members(admin, group, members, jstack)
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _show_members(admin: "Admin", group: str, members: list[ClientConnection], jstack: bool) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, option
+from staticfire.cli.mqadmin.frame import AdminSession, ask, command, option
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.routes import AddWritePerm, WipeWritePerm
 
@@ -20,32 +20,32 @@ broker_name_flag = option("-b", "--brokerName", "broker", required=True, metavar
 @namespace_flag
 @key_flag
 @option("-v", "--value", required=True, metavar="TEXT", help="The value.")
-def update_kv_config(asked: AskedCluster, namespace: str, key: str, value: str) -> None:
+def update_kv_config(session: AdminSession, namespace: str, key: str, value: str) -> None:
     """Store a value on all nameservers."""
 
     async def work(admin: "Admin") -> None:
         await admin.put_kv(namespace, key, value)
         click.echo("create or update kv config to namespace success.")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("deleteKvConfig")
 @namespace_flag
 @key_flag
-def delete_kv_config(asked: AskedCluster, namespace: str, key: str) -> None:
+def delete_kv_config(session: AdminSession, namespace: str, key: str) -> None:
     """Remove a value from all nameservers."""
 
     async def work(admin: "Admin") -> None:
         await admin.delete_kv(namespace, key)
         click.echo("delete kv config from namespace success.")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("wipeWritePerm")
 @broker_name_flag
-def wipe_write_perm(asked: AskedCluster, broker: str) -> None:
+def wipe_write_perm(session: AdminSession, broker: str) -> None:
     """Remove the write permission of a broker.
 
     Its topics lose the write permission at all nameservers of -n. They get it back with addWritePerm, or when the
@@ -58,12 +58,12 @@ def wipe_write_perm(asked: AskedCluster, broker: str) -> None:
             count = (await ask(admin, address, WipeWritePerm(broker))).wipe_topic_count  # type: ignore[attr-defined]
             click.echo(f"wipe write perm of broker[{broker}] in name server[{address}] OK, {count}")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("addWritePerm")
 @broker_name_flag
-def add_write_perm(asked: AskedCluster, broker: str) -> None:
+def add_write_perm(session: AdminSession, broker: str) -> None:
     """Restore the write permission of a broker."""
 
     async def work(admin: "Admin") -> None:
@@ -72,7 +72,7 @@ def add_write_perm(asked: AskedCluster, broker: str) -> None:
             count = (await ask(admin, address, AddWritePerm(broker))).add_topic_count  # type: ignore[attr-defined]
             click.echo(f"add write perm of broker[{broker}] in name server[{address}] OK, {count}")
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _known(admin: "Admin", broker: str) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, known_group, lmq_flag, option, topic_flag
+from staticfire.cli.mqadmin.frame import AdminSession, ask, command, known_group, lmq_flag, option, topic_flag
 from staticfire.cli.mqadmin.java_text import parse_local
 from staticfire.cli.mqadmin.tables import offsets_text
 from staticfire.cli.options import Whole
@@ -41,7 +41,7 @@ force_flag = option("-f", "--force", type=bool, default=True, show_default=True,
 @option("-o", "--offset", type=Whole(0), help="With -b and -q: the new offset of this queue, instead of a time.")
 @lmq_flag
 def reset_offset_by_time(
-    asked: AskedCluster,
+    session: AdminSession,
     group: str,
     topic: str,
     timestamp: str,
@@ -74,7 +74,7 @@ def reset_offset_by_time(
         )
         _show(moved)
 
-    asked.run(work)
+    session.run(work)
 
 
 def _moment(words: str) -> int:
@@ -97,7 +97,7 @@ async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_m
 @topic_flag
 @force_flag
 @lmq_flag
-def skip_accumulated_message(asked: AskedCluster, group: str, topic: str, force: bool, cluster: str | None) -> None:
+def skip_accumulated_message(session: AdminSession, group: str, topic: str, force: bool, cluster: str | None) -> None:
     """Skip the backlog of a group in a topic.
 
     The group continues with messages that arrive from now on.
@@ -107,7 +107,7 @@ def skip_accumulated_message(asked: AskedCluster, group: str, topic: str, force:
         await known_group(admin, group)
         _show(await admin.reset_offset_by_time(group, topic, SKIP_MS, force))
 
-    asked.run(work)
+    session.run(work)
 
 
 def _show(moved: dict[MessageQueue, int]) -> None:
@@ -119,7 +119,7 @@ def _show(moved: dict[MessageQueue, int]) -> None:
 @option("-d", "--destGroup", "target", required=True, metavar="GROUP", help="The group to copy the offsets to.")
 @topic_flag
 @option("-o", "--offline", metavar="true|false", help="Accepted for compatibility; has no effect, as in RocketMQ.")
-def clone_group_offset(asked: AskedCluster, source: str, target: str, topic: str, offline: str | None) -> None:
+def clone_group_offset(session: AdminSession, source: str, target: str, topic: str, offline: str | None) -> None:
     """Copy the offsets of one group to another.
 
     Copies one topic (RocketMQ's own command copies all of them, regardless of -t). Members that are online overwrite
@@ -142,4 +142,4 @@ def clone_group_offset(asked: AskedCluster, source: str, target: str, topic: str
             raise ClientError(f"mqadmin: group {source} has no offsets in topic {topic}")
         click.echo(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
 
-    asked.run(work)
+    session.run(work)

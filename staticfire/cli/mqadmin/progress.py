@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, known_group, lmq_flag, option
+from staticfire.cli.mqadmin.frame import AdminSession, ask, command, known_group, lmq_flag, option
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.members import connections_of, running_info_of
 from staticfire.cli.mqadmin.tables import progress_text
@@ -44,7 +44,7 @@ STATS_HEADINGS = ("#Topic", "#Consumer Group", "#Accumulation", "#InTPS", "#OutT
 )
 @lmq_flag
 def consumer_progress(
-    asked: AskedCluster, group: str | None, topic: str | None, with_client: bool, cluster: str | None
+    session: AdminSession, group: str | None, topic: str | None, with_client: bool, cluster: str | None
 ) -> None:
     """Show the offsets and lag of a group, or of all groups."""
     if group is None and topic is not None:
@@ -55,22 +55,22 @@ def consumer_progress(
             rows = [await _group_row(admin, name) for name in await _groups(admin)]
             click.echo(lines_of(GROUPS, GROUP_HEADINGS, *rows))
             return
-        found = await _progress(admin, group, topic, told=True)
+        found = await _progress(admin, group, topic, is_shown=True)
         if not any(stats.offset_table for stats in found):
             await known_group(admin, group)
         click.echo(progress_text(found, await _clients(admin, group) if with_client else None))
 
-    asked.run(work)
+    session.run(work)
 
 
-async def _progress(admin: "Admin", group: str, topic: str | None, told: bool = False) -> list[ConsumeStats]:
-    """Return a group's progress on each broker. `told`: print the error of a broker that refuses."""
+async def _progress(admin: "Admin", group: str, topic: str | None, is_shown: bool = False) -> list[ConsumeStats]:
+    """Return a group's progress on each broker. `is_shown`: print the error of a broker that refuses."""
     found: list[ConsumeStats] = []
     for address in (await admin.readers()).values():
         try:
             found.append((await ask(admin, address, GetConsumeStats(group, topic))).body)
         except BrokerAnswer as refused:
-            if told:
+            if is_shown:
                 click.echo(f"staticfire mqadmin: {refused}", err=True)
     return found
 
@@ -112,7 +112,7 @@ async def _group_row(admin: "Admin", group: str) -> tuple[object, ...]:
 @command("statsAll")
 @option("-a", "--activeTopic", "active", is_flag=True, help="Only topics that were used today.")
 @option("-t", "--topic", metavar="TOPIC", help="Only this topic.")
-def stats_all(asked: AskedCluster, active: bool, topic: str | None) -> None:
+def stats_all(session: AdminSession, active: bool, topic: str | None) -> None:
     """Show how many messages topics receive and groups consume."""
 
     async def work(admin: "Admin") -> None:
@@ -125,7 +125,7 @@ def stats_all(asked: AskedCluster, active: bool, topic: str | None) -> None:
                 for row in await _stats_rows(admin, name, active):
                     click.echo(lines_of(STATS, row))
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _stats_rows(admin: "Admin", topic: str, active: bool) -> list[tuple[object, ...]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, command, option, topic_flag
+from staticfire.cli.mqadmin.frame import AdminSession, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import object_text, parse_local
 from staticfire.cli.mqadmin.shown_messages import printed_line, with_ends
 from staticfire.cli.options import Whole
@@ -110,7 +110,7 @@ async def _pulls(consumer: PullConsumer, wanted: ReadRange, expression: str = "*
 @option("-d", "--printBody", "with_body", type=bool, default=True, show_default=True, help="Also print the bodies.")
 @option("-l", "--lmqParentTopic", "parent", metavar="TOPIC", help="Accepted for compatibility; has no effect.")
 def print_messages(
-    asked: AskedCluster,
+    session: AdminSession,
     topic: str,
     charset: str,
     expression: str,
@@ -133,7 +133,7 @@ def print_messages(
                         click.echo(_end_words(queue, result))
                 click.echo(LINE)
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("consumeMessage")
@@ -163,7 +163,7 @@ def print_messages(
     "-c", "--MessageNumber", "count", type=Whole(1), default=CONSUMED_MAX, show_default=True, help="Number of messages."
 )
 def consume_message(
-    asked: AskedCluster,
+    session: AdminSession,
     topic: str,
     broker: str | None,
     queue_id: int | None,
@@ -194,7 +194,7 @@ def consume_message(
                 wanted = ReadRange(queue, max(wanted.start, offset or 0), wanted.end)
                 left -= await _consume(consumer, wanted, left)
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _consume(consumer: PullConsumer, wanted: ReadRange, count: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, addresses, ask, command, option, target_flags
+from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of, moment_ms, object_text
 from staticfire.cli.options import Whole
 from staticfire.protocol.errors import ClientError, UsageError
@@ -30,7 +30,7 @@ controller_flag = option(
 @command("haStatus")
 @option("-i", "--interval", "interval_s", type=Whole(1), metavar="SECONDS", help="Repeat until Ctrl-C.")
 @target_flags
-def ha_status(asked: AskedCluster, interval_s: int | None, cluster: str | None, broker: str | None) -> None:
+def ha_status(session: AdminSession, interval_s: int | None, cluster: str | None, broker: str | None) -> None:
     """Show how far the slaves of brokers are."""
 
     async def work(admin: "Admin") -> None:
@@ -39,7 +39,7 @@ def ha_status(asked: AskedCluster, interval_s: int | None, cluster: str | None, 
             await admin.pause_for(interval_s * 1_000)
             await _show(admin, cluster, broker)
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _show(admin: "Admin", cluster: str | None, broker: str | None) -> None:
@@ -54,7 +54,7 @@ async def _show(admin: "Admin", cluster: str | None, broker: str | None) -> None
 @option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="The brokers of this cluster.")
 @option("-i", "--interval", "interval_s", type=Whole(1), metavar="SECONDS", help="Repeat until Ctrl-C.")
 def get_sync_state_set(
-    asked: AskedCluster, broker: str | None, cluster: str | None, interval_s: int | None, controller: str | None
+    session: AdminSession, broker: str | None, cluster: str | None, interval_s: int | None, controller: str | None
 ) -> None:
     """Show the replicas of brokers that are in sync."""
 
@@ -71,7 +71,7 @@ def get_sync_state_set(
             await admin.pause_for(interval_s * 1_000)
             await show(admin)
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("electMaster")
@@ -79,7 +79,7 @@ def get_sync_state_set(
 @option("-b", "--brokerId", "broker_id", required=True, type=Whole(0), metavar="ID", help="The slave that takes over.")
 @option("-bn", "--brokerName", "broker", required=True, metavar="NAME", help="The broker.")
 @option("-c", "--clusterName", "cluster", required=True, metavar="CLUSTER", help="Its cluster.")
-def elect_master(asked: AskedCluster, broker_id: int, broker: str, cluster: str, controller: str | None) -> None:
+def elect_master(session: AdminSession, broker_id: int, broker: str, cluster: str, controller: str | None) -> None:
     """Let a slave of a broker become the master.
 
     Refused if messages would be lost: see `staticfire failover --losing`.
@@ -95,7 +95,7 @@ def elect_master(asked: AskedCluster, broker_id: int, broker: str, cluster: str,
             await ReplicaAdmin.at_nameservers(admin.client.pool, nameservers).failover(broker, broker_id)
         click.echo(elected_text(cluster, broker, await _replicas(admin, broker)))
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _replicas(admin: "Admin", broker: str) -> "list[Replica]":

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, command, option, topic_flag
+from staticfire.cli.mqadmin.frame import AdminSession, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.tables import SENT, sent_text
 from staticfire.cli.options import Whole
@@ -28,7 +28,7 @@ BODY_BYTES, AMOUNT = 128, 100
 @option("-i", "--qid", "queue_id", type=Whole(0), help="The number of the queue; needs -b.")
 @option("-m", "--msgTraceEnable", "trace", type=bool, default=False, show_default=True, help="Also trace the message.")
 def send_message(
-    asked: AskedCluster,
+    session: AdminSession,
     topic: str,
     body: str,
     keys: str,
@@ -48,7 +48,7 @@ def send_message(
         async with Producer(PRODUCERS, settings=settings, client=admin.client) as producer:
             click.echo(sent_text(await producer.send(message, queue=queue)))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("checkMsgSendRT")
@@ -63,7 +63,7 @@ def send_message(
     show_default=True,
     help="Size of each message in bytes.",
 )
-def check_send_rt(asked: AskedCluster, topic: str, amount: int, body_bytes: int) -> None:
+def check_send_rt(session: AdminSession, topic: str, amount: int, body_bytes: int) -> None:
     """Send messages, and measure how long each takes.
 
     Times are in milliseconds, queue after queue. The first message, which connects, doesn't count for the average.
@@ -89,4 +89,4 @@ def check_send_rt(asked: AskedCluster, topic: str, amount: int, body_bytes: int)
         if failed is not None:
             raise failed
 
-    asked.run(work)
+    session.run(work)

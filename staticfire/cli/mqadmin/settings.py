@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.mqadmin.frame import AskedCluster, addresses, ask, command, option, target_flags
+from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.config import GetBrokerConfig, UpdateBrokerConfig
@@ -18,7 +18,7 @@ SETTING = "%-50s=  %s"
 
 @command("getBrokerConfig")
 @target_flags
-def get_broker_config(asked: AskedCluster, cluster: str | None, broker: str | None) -> None:
+def get_broker_config(session: AdminSession, cluster: str | None, broker: str | None) -> None:
     """Show all settings of brokers."""
 
     async def work(admin: "Admin") -> None:
@@ -26,7 +26,7 @@ def get_broker_config(asked: AskedCluster, cluster: str | None, broker: str | No
             role = "" if broker else "Master: "
             _show_settings(f"{role}{address}", (await ask(admin, address, GetBrokerConfig())).body)
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("updateBrokerConfig")
@@ -41,7 +41,7 @@ def get_broker_config(asked: AskedCluster, cluster: str | None, broker: str | No
 @option("-k", "--key", required=True, metavar="NAME", help="The setting's name.")
 @option("-v", "--value", required=True, metavar="TEXT", help="The new value.")
 def update_broker_config(
-    asked: AskedCluster, cluster: str | None, broker: str | None, _all: str | None, key: str, value: str
+    session: AdminSession, cluster: str | None, broker: str | None, _all: str | None, key: str, value: str
 ) -> None:
     """Change a setting of running brokers."""
     if any(sign in key + value for sign in "\r\n"):
@@ -54,18 +54,18 @@ def update_broker_config(
                 raise ClientError(f"mqadmin: {address}: {answer.remark}")
             click.echo(f"update broker config success, {address}")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("getNamesrvConfig")
-def get_namesrv_config(asked: AskedCluster) -> None:
+def get_namesrv_config(session: AdminSession) -> None:
     """Show all settings of the nameservers."""
 
     async def work(admin: "Admin") -> None:
         for address in admin.client.nameservers.addresses:
             _show_settings(address, (await ask(admin, address, GetNameserverConfig())).body)
 
-    asked.run(work)
+    session.run(work)
 
 
 def _show_settings(title: str, body: bytes | None) -> None:

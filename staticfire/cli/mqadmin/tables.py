@@ -87,11 +87,11 @@ def _retry_text(policy: GroupRetryPolicy) -> str:
 
 def route_text(route: TopicRouteData) -> str:
     """Return a route as JSON. RocketMQ's output has numbers as keys, which JSON parsers refuse."""
-    told = json.loads(msgspec.json.encode(route))
-    for one in (told, *told["brokerDatas"]):
+    shown = json.loads(msgspec.json.encode(route))
+    for one in (shown, *shown["brokerDatas"]):
         for name in [name for name, value in one.items() if value is None]:
             del one[name]  # Java writes no null.
-    return json.dumps(told, indent="\t")
+    return json.dumps(shown, indent="\t")
 
 
 def route_table(route: TopicRouteData) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.mqadmin.frame import (
-    AskedCluster,
+    AdminSession,
     addresses,
     ask,
     command,
@@ -70,7 +70,7 @@ BY_CLUSTER, BY_CLUSTER_ROW = "%-20s  %-48s  %-48s", "%-20s  %-64s  %-64s"
 )
 @option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="Attributes, like +message.type=FIFO.")
 def update_topic(
-    asked: AskedCluster,
+    session: AdminSession,
     cluster: str | None,
     broker: str | None,
     topic: str,
@@ -102,7 +102,7 @@ def update_topic(
             click.echo(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
         click.echo(topic_text(config))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("deleteTopic")
@@ -115,7 +115,7 @@ def update_topic(
     help="Delete it from the brokers of this cluster.",
 )
 @topic_flag
-def delete_topic(asked: AskedCluster, cluster: str, topic: str) -> None:
+def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
     """Delete a topic from brokers and nameservers."""
 
     async def work(admin: "Admin") -> None:
@@ -123,12 +123,12 @@ def delete_topic(asked: AskedCluster, cluster: str, topic: str) -> None:
         click.echo(f"delete topic [{topic}] from cluster [{cluster}] success.")
         click.echo(f"delete topic [{topic}] from NameServer success.")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("topicList")
 @option("-c", "--clusterModel", "by_cluster", is_flag=True, help="Also show the cluster and the groups of each topic.")
-def topic_list(asked: AskedCluster, by_cluster: bool) -> None:
+def topic_list(session: AdminSession, by_cluster: bool) -> None:
     """List all topics."""
 
     async def work(admin: "Admin") -> None:
@@ -142,7 +142,7 @@ def topic_list(asked: AskedCluster, by_cluster: bool) -> None:
             if group_of_topic(name) is None:
                 click.echo(lines_of(BY_CLUSTER_ROW, *await _groups_of(admin, name)))
 
-    asked.run(work)
+    session.run(work)
 
 
 async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
@@ -156,20 +156,20 @@ async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
 @command("topicRoute")
 @topic_flag
 @option("-l", "--list", "as_list", is_flag=True, help="Print a table.")
-def topic_route(asked: AskedCluster, topic: str, as_list: bool) -> None:
+def topic_route(session: AdminSession, topic: str, as_list: bool) -> None:
     """Show the brokers that have a topic."""
 
     async def work(admin: "Admin") -> None:
         route = await admin.client.routes.look_up(topic)
         click.echo(route_table(route) if as_list else route_text(route))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("topicStatus")
 @topic_flag
 @option("-c", "--cluster", "cluster", metavar="CLUSTER", help="Change it on the brokers of this cluster.")
-def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
+def topic_status(session: AdminSession, topic: str, cluster: str | None) -> None:
     """Show the offsets of a topic's queues."""
 
     async def work(admin: "Admin") -> None:
@@ -181,7 +181,7 @@ def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
             raise ClientError(f"mqadmin: topic {topic} is on no broker of cluster {cluster}")
         click.echo(status_text(stats))
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("updateOrderConf")
@@ -200,7 +200,7 @@ def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
     metavar="BROKER:QUEUES;BROKER:QUEUES",
     help="With put: the queues, like broker-a:4;broker-b:4.",
 )
-def update_order_conf(asked: AskedCluster, topic: str, method: str, conf: str | None) -> None:
+def update_order_conf(session: AdminSession, topic: str, method: str, conf: str | None) -> None:
     """Set the queues of an ordered topic.
 
     Needs nameservers with orderMessageEnable.
@@ -220,14 +220,14 @@ def update_order_conf(asked: AskedCluster, topic: str, method: str, conf: str | 
             await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
             click.echo(f"delete orderConf success. topic=[{topic}]")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("updateTopicPerm")
 @target_flags
 @topic_flag
 @option("-p", "--perm", type=click.Choice(["2", "4", "6"]), required=True, help="2: write, 4: read, 6: both.")
-def update_topic_perm(asked: AskedCluster, cluster: str | None, broker: str | None, topic: str, perm: str) -> None:
+def update_topic_perm(session: AdminSession, cluster: str | None, broker: str | None, topic: str, perm: str) -> None:
     """Change the permission of a topic.
 
     Its other settings keep their values.
@@ -250,12 +250,12 @@ def update_topic_perm(asked: AskedCluster, cluster: str | None, broker: str | No
                 known.perm = int(perm)
                 click.echo(f"{topic_text(known)}.")
 
-    asked.run(work)
+    session.run(work)
 
 
 @command("topicClusterList")
 @topic_flag
-def topic_cluster_list(asked: AskedCluster, topic: str) -> None:
+def topic_cluster_list(session: AdminSession, topic: str) -> None:
     """List the clusters that have a topic."""
 
     async def work(admin: "Admin") -> None:
@@ -263,4 +263,4 @@ def topic_cluster_list(asked: AskedCluster, topic: str) -> None:
         for name in sorted({broker.cluster or "" for broker in brokers}):
             click.echo(name)
 
-    asked.run(work)
+    session.run(work)

@@ -3,7 +3,7 @@
 import pytest
 
 from staticfire.broker.scrubbing import pause_after_step_ms
-from staticfire.broker.store.findings import DAMAGED_RECORD, TOLD_MAX, Finding, Findings
+from staticfire.broker.store.findings import DAMAGED_RECORD, SHOWN_MAX, Finding, Findings
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.times import UptimeMs
 from tests.broker.store.stand import StoreStand
@@ -130,7 +130,7 @@ def test_as_many_findings_are_reported_as_the_limit_says_and_all_records_are_cou
     told: list[Finding] = []
     findings = Findings(told.append)
     for _ in ("the scrub", "a read"):
-        for position in range(TOLD_MAX + 5):
+        for position in range(SHOWN_MAX + 5):
             findings.damaged(Finding(DAMAGED_RECORD, position, "rotten"))
-    assert [finding.log_position for finding in told] == list(range(TOLD_MAX))
-    assert findings.damaged_records == TOLD_MAX + 5
+    assert [finding.log_position for finding in told] == list(range(SHOWN_MAX))
+    assert findings.damaged_records == SHOWN_MAX + 5
