@@ -22,7 +22,7 @@ Checkers are independent of virtual time: for the events of a real cluster they 
 """
 
 from staticfire.simulation.checkers.administration import ForbiddenKept, ResetsCarriedOut
-from staticfire.simulation.checkers.asking import AskedInTime, SendsSucceed
+from staticfire.simulation.checkers.asking import ChecksInTime, SendsSucceed
 from staticfire.simulation.checkers.broadcast import ReachesEach
 from staticfire.simulation.checkers.checker import Checker, Checkers, Violation
 from staticfire.simulation.checkers.copies import CopiedOnce
@@ -42,7 +42,7 @@ from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
-from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
+from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.checkers.replica_topics import TopicsKept
@@ -73,12 +73,12 @@ CHECKERS: tuple[type[Checker], ...] = (
     ArrivesInTime,
     RetriedInTime,
     ReturnsInTime,
-    AskedInTime,
+    ChecksInTime,
     SendsSucceed,
     DeadAfterMax,
     CopiedOnce,
     TransactionsKept,
-    AskedOften,
+    ChecksOften,
     RecallsKept,
     RepliesKept,
     ForbiddenKept,

@@ -21,7 +21,7 @@ from staticfire.simulation.workload.description import Workload
 TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 
 
-class AskedInTime(Checker):
+class ChecksInTime(Checker):
     """A transaction that its producer hasn't ended is checked by the broker after its timeout.
 
     If all machines of a program are gone for good, no producer can get checks of its transactions. Nor does a broker

@@ -76,7 +76,7 @@ class InItsQueue(Checker):
         return self._killed_ms.get(sent.place[0], -1)
 
 
-class AskedOften(Checker):
+class ChecksOften(Checker):
     """A half message is moved away after as many checks as settings say, and not before."""
 
     promise = "a broker abandons a transaction only after transactionCheckMax checks"

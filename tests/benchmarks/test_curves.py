@@ -50,12 +50,12 @@ def test_memory_that_levels_off_has_not_grown() -> None:
     assert judge(looks([10, 40, 60, 61, 61, 62, 61, 61, 62, 61])) == []
 
 
-def test_memory_that_climbs_is_told_of() -> None:
+def test_memory_that_climbs_is_reported() -> None:
     (fault,) = judge(looks([10.0 * at for at in range(20)]))
     assert fault.startswith("memory of the servers (MiB) grew from")
 
 
-def test_a_latency_that_doubles_is_told_of() -> None:
+def test_a_latency_that_doubles_is_reported() -> None:
     (fault,) = judge(looks([60] * 10) + looks([60] * 10, latency_us=1_000))
     assert "latency" in fault
 

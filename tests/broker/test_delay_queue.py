@@ -92,7 +92,7 @@ def test_what_was_read_and_isnt_due_yet_isnt_read_again(queue: DelayQueue, level
     assert deliver(queue, 2_000) == [(1, n) for n in range(50, 100)]
 
 
-def test_entries_that_were_put_right_are_read_anew(queue: DelayQueue, levels: Levels) -> None:
+def test_entries_that_were_repaired_are_read_again(queue: DelayQueue, levels: Levels) -> None:
     levels.dues[1] += [1_000, 1_001, 2_500]
     assert deliver(queue, 1_000) == [(1, 0)]
     levels.dues[1][1:] = [1_400, 1_400]

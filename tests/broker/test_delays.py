@@ -66,7 +66,7 @@ def test_a_message_without_a_place_cant_be_delivered(properties: bytes) -> None:
     assert real_place(properties) is None
 
 
-def test_entries_are_made_anew_from_records() -> None:
+def test_entries_are_rebuilt_from_records() -> None:
     code = tags_code_of(LevelHistory(DEFAULT_DELAY_LEVELS), lambda _properties, _stored_ms: 0)
     assert code(SCHEDULE, b"TAGS\x01a\x02DELAY\x012\x02", 1_000, 0) == 6_000
     assert code(SCHEDULE, b"DELAY\x01+2\x02", 1_000, 0) == 6_000

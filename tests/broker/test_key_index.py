@@ -118,7 +118,7 @@ async def positions(indexer: KeyIndexer, key: str, keys: list[str] = PAID_OPEN) 
     return await indexer.find("orders", key, 0, FOREVER, FOREVER, 10)
 
 
-async def test_a_broken_index_is_made_anew_from_the_log(tmp_path: Path) -> None:
+async def test_a_broken_index_is_rebuilt_from_the_log(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "keys.sqlite").write_bytes(b"no database" * 1000)
     async with indexer_of(tmp_path, PAID_OPEN) as indexer:
@@ -128,7 +128,7 @@ async def test_a_broken_index_is_made_anew_from_the_log(tmp_path: Path) -> None:
         assert await positions(indexer, "paid") == []
 
 
-async def test_an_index_that_breaks_while_it_is_used_is_made_anew_and_says_what_it_lacks(tmp_path: Path) -> None:
+async def test_an_index_that_breaks_while_it_is_used_is_rebuilt_and_reports_what_it_lacks(tmp_path: Path) -> None:
     keys = [f"key-{number}" for number in range(3_000)]
     size = len(records(keys))
     async with indexer_of(tmp_path, keys) as indexer:

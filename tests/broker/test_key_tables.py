@@ -109,7 +109,7 @@ def test_slices_without_keys_count_as_looked_at(tmp_path: Path) -> None:
     index.close()
 
 
-def test_what_was_staged_when_the_process_died_is_asked_for_again(tmp_path: Path) -> None:
+def test_what_was_staged_when_the_process_died_is_fetched_again(tmp_path: Path) -> None:
     index = tables(tmp_path)
     index.add(part(0, 12))
     index.add(part(12, 5))
@@ -158,7 +158,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, content: bytes) -> None:
         tables(tmp_path)
 
 
-def test_an_index_of_an_older_layout_is_made_anew(tmp_path: Path) -> None:
+def test_an_index_of_an_older_layout_is_rebuilt(tmp_path: Path) -> None:
     old = sqlite3.connect(tmp_path / "keys.sqlite")
     old.execute("CREATE TABLE keys (hash INTEGER, position INTEGER)")
     old.execute("CREATE TABLE progress (start INTEGER)")

@@ -88,6 +88,6 @@ def test_how_long_a_pull_waits(pull: PullMessage, settings: BrokerSettings, hold
     assert decide(found(ReadStatus.OFFSET_OVERFLOW_ONE), pull, 5, CAME, settings).hold_ms == hold_ms
 
 
-def test_who_has_waited_behind_other_tags_goes_on_from_there() -> None:
+def test_a_pull_that_waited_behind_other_tags_continues_from_there() -> None:
     answer = decide(found(ReadStatus.OFFSET_OVERFLOW_ONE), a_pull(3), 5, LAST, SETTINGS).answer
     assert (answer.code, answer.remark, answer.next_begin_offset) == (RETRY, "NO_MATCHED_MESSAGE", 5)

@@ -60,7 +60,7 @@ def test_each_store_host_has_its_own(stand: StoreStand) -> None:
     assert pulled(stand, kept, host=OTHER_HOST) == translated(stand, host=OTHER_HOST)
 
 
-def test_what_is_asked_for_stays_and_the_rest_goes(stand: StoreStand) -> None:
+def test_what_is_requested_stays_and_the_rest_goes(stand: StoreStand) -> None:
     kept = RecordCache(stand.store, generation_bytes=1)  # each answer is a generation of its own
     pulled(stand, kept, 3)
     first = pulled(stand, kept, 3)

@@ -179,7 +179,7 @@ def test_ipv6_ends_as_one_by_one(tmp_path: Path, hosts: tuple[bytes, bytes]) -> 
 
 
 @pytest.mark.parametrize("settings", [{"region_id": 'a"ö%d'}, {"trace_on": False}, {"broker_cluster_name": "größer"}])
-def test_settings_are_told_and_stored(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_settings_are_returned_and_stored(tmp_path: Path, settings: dict[str, Any]) -> None:
     both = Both(tmp_path, **settings)
     for codec in (NATIVE, JSON):
         both.take(codec_for(codec).encode_request(sent(), 7, False) * 3)
@@ -227,7 +227,9 @@ def test_what_the_disk_refuses_is_refused_as_one_by_one(both: Both, monkeypatch:
     assert len(both.take(mixed())) == len(before) == 7
 
 
-def test_what_the_disk_does_not_confirm_is_told_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_disk_does_not_confirm_is_answered_as_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> None:
         raise OSError(5, "Input/output error")
 
@@ -239,7 +241,7 @@ def test_what_the_disk_does_not_confirm_is_told_as_one_by_one(tmp_path: Path, mo
     assert {next(answers_in(answer)).envelope.code for answer in answers} == {10, 0}  # A SEND_MANY has codes within.
 
 
-def test_nobody_is_answered_whose_connection_is_gone(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_answer_to_a_connection_that_is_gone(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Side, "outgoing", lambda _: None)
     frame = codec_for(NATIVE).encode_request(sent(), 7, False)
     assert both.take(frame * 3) == []

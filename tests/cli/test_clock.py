@@ -115,7 +115,7 @@ def test_every_way_to_say_how_far(cluster: Cluster) -> None:
     assert clock.advance(hours=0).mode == "frozen"
 
 
-def test_how_time_goes_on(cluster: Cluster) -> None:
+def test_how_time_continues(cluster: Cluster) -> None:
     clock = cluster.clock
     assert [report.mode for report in (clock.freeze(), clock.scale(60), clock.skip(), clock.run())] == [
         "frozen",
@@ -282,7 +282,7 @@ def shared() -> Iterator[Cluster]:
 # -- no rest -----------------------------------------------------------------------------------------------------------
 
 
-async def test_who_keeps_the_cluster_from_resting_is_told_everywhere(cluster: Cluster) -> None:
+async def test_the_client_that_keeps_the_cluster_from_resting_is_reported_everywhere(cluster: Cluster) -> None:
     who = "group billing, queue 0 of orders on broker-"
     loop = asyncio.get_running_loop()
     async with stuck_consumer(cluster):

@@ -95,7 +95,7 @@ async def test_reset_forgets_messages_topics_and_offsets() -> None:
         assert await sent_and_read(cluster.namesrv, "orders", 5) == 5
 
 
-async def test_after_a_reset_nothing_is_as_somebody_has_set_it() -> None:
+async def test_after_a_reset_every_setting_is_as_at_the_start() -> None:
     async with Cluster() as cluster, Admin(cluster.namesrv) as admin:
         await cluster.create_topic("orders", queues=2)
         await admin.create_group("billing")
@@ -134,7 +134,7 @@ def test_only_a_cluster_that_is_kept_waits_for_the_disk(
     assert (len(synced) > 0) is kept
 
 
-def test_control_endpoint_starts_when_it_is_asked_for() -> None:
+def test_control_endpoint_starts_when_it_is_requested() -> None:
     with Cluster() as cluster:
         assert get(f"{cluster.control}/health") == (200, {"healthy": True, "problems": []})
         assert cluster.control == cluster.control
@@ -155,7 +155,7 @@ def test_unknown_setting_is_refused_before_anything_starts() -> None:
     assert started_since(before) == []
 
 
-def test_unknown_broker_and_broker_in_a_thread_are_told_apart() -> None:
+def test_unknown_broker_and_broker_in_a_thread_are_distinguished() -> None:
     with Cluster() as cluster:
         with pytest.raises(ClientError, match="no broker-z; it has broker-a"):
             cluster.broker("broker-z")
@@ -359,9 +359,7 @@ def test_a_cluster_with_frozen_processes_stops_in_order() -> None:
         ({"settings": {"brokerName": "x"}}, "brokerName"),
     ],
 )
-def test_what_a_cluster_cant_be_made_of_is_told_in_terms_of_its_parameters(
-    parameters: dict[str, Any], words: str
-) -> None:
+def test_invalid_parameters_of_a_cluster_are_reported_by_their_names(parameters: dict[str, Any], words: str) -> None:
     before = threading.enumerate()
     with pytest.raises(UsageError, match=words) as refused, Cluster(**parameters):
         pass
@@ -369,7 +367,7 @@ def test_what_a_cluster_cant_be_made_of_is_told_in_terms_of_its_parameters(
     assert started_since(before) == []
 
 
-def test_taken_port_is_told_in_terms_of_its_parameter(shared: Cluster) -> None:
+def test_port_in_use_is_reported_in_terms_of_its_parameter(shared: Cluster) -> None:
     taken = int(shared.namesrv.rpartition(":")[2])
     with pytest.raises(UsageError, match="give another namesrv_port=") as refused, Cluster(namesrv_port=taken):
         pass

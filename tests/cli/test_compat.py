@@ -59,7 +59,7 @@ def test_each_switch_changes_something_and_is_known() -> None:
         assert (name in OWN_SETTINGS) != (DEFAULTS["BrokerSettings"].get(name) == value), name
 
 
-def test_what_somebody_sets_counts_all_the_same() -> None:
+def test_what_a_user_sets_counts_all_the_same() -> None:
     assert planned(traceTopicEnable="true").brokers[0].trace_topic_enable
     with Cluster(compat=ROCKETMQ, settings={"recallMessageEnable": True}) as cluster:
         assert cluster.namesrv

@@ -130,7 +130,7 @@ def test_who_reads_no_more_gets_no_more(cluster: Cluster) -> None:
         (["-n", "127.0.0.1:1", "-g", "billing", "orders"], 1, "127.0.0.1:1"),
     ],
 )
-def test_what_is_wrong_is_told(cluster: Cluster, arguments: list[str], exit_code: int, words: str) -> None:
+def test_what_is_wrong_is_reported(cluster: Cluster, arguments: list[str], exit_code: int, words: str) -> None:
     done = call("consume", *arguments, NAMESRV_ADDR=cluster.namesrv)
     assert done.returncode == exit_code
     assert words in one_line(done.stderr) if exit_code == 1 else words in done.stderr

@@ -42,7 +42,7 @@ def test_servers_that_are_up_and_known_are_ready(tmp_path: Path) -> None:
                 check(BROKER, {**settings, "namesrv_addr": namesrv, "broker_name": "broker-y"})
 
 
-def test_a_whole_cluster_is_asked_at_its_control_endpoint() -> None:
+def test_a_whole_cluster_is_queried_at_its_control_endpoint() -> None:
     with Up("up", "--namesrv-port", "0", "--broker-port", "0", "--control-port", "0", ready="ready ") as cluster:
         (port,) = [word.rpartition(":")[2] for word in cluster.lines[-1].split() if word.startswith("CONTROL=")]
         check(CLUSTER, {"listen_port": port})
@@ -50,7 +50,7 @@ def test_a_whole_cluster_is_asked_at_its_control_endpoint() -> None:
         check(CLUSTER, {"listen_port": port})
 
 
-def test_servers_that_take_only_tls_are_asked_with_it() -> None:
+def test_servers_that_accept_only_tls_are_queried_with_it() -> None:
     only_tls = ["--set", "tls.server.mode=enforcing"]
     ports = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
     with Up("up", *ports, *only_tls, ready="ready ") as cluster:
@@ -64,7 +64,7 @@ def test_servers_that_take_only_tls_are_asked_with_it() -> None:
         check(CLUSTER, {"listen_port": cluster.told("CONTROL").rpartition(":")[2]})
 
 
-def test_a_port_on_which_nobody_listens_is_not_ready() -> None:
+def test_a_port_without_a_listener_is_not_ready() -> None:
     with pytest.raises(NotReady, match=r"can't connect to 127\.0\.0\.1:1"):
         check(NAMESERVER, {"listen_port": "1"})
 

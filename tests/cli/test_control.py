@@ -85,7 +85,7 @@ def test_names_that_were_given_are_answered() -> None:
         assert get(cluster.control, Host="elsewhere.example")[0] == 403
 
 
-def test_reset_tells_what_was_forgotten(control: str) -> None:
+def test_reset_reports_what_was_removed(control: str) -> None:
     assert get(f"{control}/reset", "POST") == (200, {"topics": [], "groups": []})
 
 
@@ -101,7 +101,7 @@ NO_HTTP = [
 ]
 
 
-def test_bytes_that_are_no_http_are_told_in_one_line_each() -> None:
+def test_bytes_that_are_no_http_are_reported_in_one_line_each() -> None:
     with Up("up", *FREE_PORTS) as up:
         port = int(up.told("CONTROL").rpartition(":")[2])
         for data in NO_HTTP:

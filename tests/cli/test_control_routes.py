@@ -62,7 +62,7 @@ def test_prometheus_reads_the_metrics_of_all_brokers(control: str) -> None:
     assert up == {"broker-a": 1, "broker-b": 1, "nameserver": 1}
 
 
-def test_a_broker_that_is_gone_is_missing_and_the_scrape_goes_on() -> None:
+def test_a_broker_that_is_gone_is_missing_and_the_scrape_continues() -> None:
     with Cluster(brokers=2, isolation="process") as cluster:
         cluster.kill("broker-b")
         _, text = text_of(f"{cluster.control}/metrics")
@@ -70,7 +70,7 @@ def test_a_broker_that_is_gone_is_missing_and_the_scrape_goes_on() -> None:
     assert 'rocketmq_broker_permission{cluster="DefaultCluster",node_id="broker-a",node_type="broker"} 6.0' in text
 
 
-def test_a_nameserver_that_is_gone_is_told_and_the_brokers_metrics_are_there() -> None:
+def test_a_nameserver_that_is_gone_is_reported_and_the_brokers_metrics_are_there() -> None:
     with Cluster(isolation="process") as cluster:
         control = cluster.control
         cluster.nameserver.kill()
@@ -116,7 +116,7 @@ def test_a_cluster_is_put_away_and_put_back(cluster: Cluster) -> None:
     assert "there is no snapshot base" in posted(f"{control}/snapshots/base/restore", b"")[1]["error"]
 
 
-def test_who_asks_while_another_changes_the_same_snapshot_is_told_so(cluster: Cluster) -> None:
+def test_a_request_while_another_changes_the_same_snapshot_is_refused(cluster: Cluster) -> None:
     there = f"{cluster.control}/snapshots/contended"
     calls = [(there, "POST"), (f"{there}/restore", "POST"), (there, "DELETE"), (f"{cluster.control}/snapshots", "GET")]
     with ThreadPoolExecutor(len(calls)) as threads:
@@ -195,7 +195,7 @@ def test_people_have_a_page(control: str) -> None:
 # -- who may ask -------------------------------------------------------------------------------------------------------
 
 
-def test_with_a_token_it_listens_elsewhere_and_lets_nobody_else_in() -> None:
+def test_with_a_token_it_listens_elsewhere_and_refuses_all_others() -> None:
     flags = [*FREE_PORTS, "--control-address", "0.0.0.0"]
     with Up("up", *flags, STATICFIRE_CONTROL_TOKEN=TOKEN) as up:
         control = up.told("CONTROL")

@@ -157,7 +157,9 @@ def test_some_or_all_are_sent_again() -> None:
         (["export", "billing", "--to", "/nowhere/x"], 2, "--to /nowhere/x: No such file or directory"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(cluster: Cluster, arguments: list[str], exit_code: int, words: str) -> None:
+def test_what_is_wrong_is_reported_in_one_line(
+    cluster: Cluster, arguments: list[str], exit_code: int, words: str
+) -> None:
     done = call("dlq", *arguments, NAMESRV_ADDR=cluster.namesrv)
     assert (done.returncode, done.stdout) == (exit_code, "")
     assert words in one_line(done.stderr)
@@ -210,7 +212,7 @@ def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
         ("dlq/nobody/export", 404, "no broker knows group nobody"),
     ],
 )
-def test_the_control_endpoint_tells_what_is_wrong(cluster: Cluster, path: str, status: int, words: str) -> None:
+def test_the_control_endpoint_reports_what_is_wrong(cluster: Cluster, path: str, status: int, words: str) -> None:
     told = get(f"{cluster.control}/{path}")
     assert told[0] == status
     assert words in told[1]["error"]

@@ -82,7 +82,7 @@ def test_a_flood_of_signals_stops_nothing(inbox: SignalInbox) -> None:
     assert inbox.take_stop() == signal.SIGTERM
 
 
-async def test_up_ends_at_once_when_a_stop_was_asked_for_before(stand: Stand) -> None:
+async def test_up_ends_at_once_when_a_stop_was_requested_before(stand: Stand) -> None:
     signal.raise_signal(signal.SIGTERM)
     assert await asyncio.wait_for(until_stopped(stand), 100) == 0
 
@@ -161,7 +161,7 @@ def test_a_restarted_process_that_dies_after_a_signal_ended_the_wait_for_it_is_r
 
 
 @pytest.mark.parametrize(("command", "exit_code"), [("up", 0), ("topics", 130)])
-def test_ctrl_c_before_anybody_takes_signals_is_an_ordinary_end(
+def test_ctrl_c_before_signals_are_handled_is_an_ordinary_end(
     command: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: list[str]) -> int:

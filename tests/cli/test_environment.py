@@ -56,7 +56,7 @@ def test_settings_of_all_programs_are_known_to_each() -> None:
     assert told(AUTO_CREATE_TOPIC_ENABLE="no", BROKER_EXPIRY_MS="1s", GRPC_SERVER_PORT="0", CONTROL="http://a") == []
 
 
-def test_variable_that_resembles_no_setting_is_told() -> None:
+def test_variable_that_resembles_no_setting_is_reported() -> None:
     assert told(VERSION="1.2", TEST_TIMEOUT="9") == [
         f"STATICFIRE_{name} (the environment) is not a setting and is ignored: "
         "`staticfire broker --settings` lists all settings"
@@ -64,7 +64,7 @@ def test_variable_that_resembles_no_setting_is_told() -> None:
     ]
 
 
-def test_what_kubernetes_tells_of_a_service_is_no_typing_error() -> None:
+def test_variables_of_a_kubernetes_service_are_no_typing_errors() -> None:
     words: list[str] = []
     check_environment(KUBERNETES, words.append)
     assert words == []
@@ -93,7 +93,7 @@ def test_every_command_that_starts_servers_refuses_it(command: str) -> None:
     assert "did you mean STATICFIRE_AUTO_CREATE_TOPIC_ENABLE?" in one_line(refused.stderr)
 
 
-def test_cluster_starts_beside_a_variable_of_somebody_else() -> None:
+def test_cluster_starts_beside_a_variable_of_another_program() -> None:
     with Up("up", *FREE_PORTS, STATICFIRE_VERSION="1.2") as up:
         exit_code, said = up.stop()
     assert exit_code == 0

@@ -61,7 +61,7 @@ def test_a_message_of_one_topic(cluster: Cluster, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("arguments", [[], ["billing", "--message", "order-1"]])
-def test_what_is_asked_must_be_clear(cluster: Cluster, arguments: list[str]) -> None:
+def test_what_is_requested_must_be_clear(cluster: Cluster, arguments: list[str]) -> None:
     shown = call("explain", *arguments, "--namesrv", cluster.namesrv)
     assert shown.returncode == 2
     assert "give a group or a message" in one_line(shown.stderr)

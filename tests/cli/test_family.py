@@ -184,7 +184,7 @@ def test_a_stopped_cluster_is_one_line_and_an_exit_code(line: str, capsys: pytes
 
 
 @pytest.mark.parametrize("name", [*FAMILY, *ADMIN])
-def test_a_typo_in_an_option_is_told_with_what_may_be_meant(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_typo_in_an_option_is_reported_with_the_likely_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = EXAMPLES.get(name) or admin_line(name)
     assert main([*shlex.split(line), "--namesrvv", "x"]) == 2
     assert "--namesrv" in one_line(capsys.readouterr().err).replace("--namesrvv", "")
@@ -200,7 +200,7 @@ def test_a_typo_in_an_option_is_told_with_what_may_be_meant(name: str, capsys: p
         ("journal deliverd", "did you mean delivered?"),
     ],
 )
-def test_a_typo_in_a_command_is_told_with_what_may_be_meant(
+def test_a_typo_in_a_command_is_reported_with_the_likely_name(
     line: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(line.split()) == 2
@@ -317,7 +317,7 @@ def test_exit_codes_tables_and_json(cluster: Cluster, capsys: pytest.CaptureFixt
         ("consume ordes --group reader --timeout 1ms", 0, "there is no topic ordes, did you mean orders?"),
     ],
 )
-def test_a_typo_in_a_name_is_told_with_what_may_be_meant(
+def test_a_typo_in_a_name_is_reported_with_the_likely_name(
     cluster: Cluster, line: str, exit_code: int, meant: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cluster.create_topic("orders")

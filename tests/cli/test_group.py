@@ -77,7 +77,7 @@ async def test_the_same_awaited(cluster: Cluster) -> None:
     assert len((await cluster.aio.group("billing")).members) == 2
 
 
-def test_a_group_that_nobody_knows_is_told(cluster: Cluster) -> None:
+def test_an_unknown_group_is_reported(cluster: Cluster) -> None:
     done = call("group", "nobody", NAMESRV_ADDR=cluster.namesrv)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no broker knows group nobody" in one_line(done.stderr)

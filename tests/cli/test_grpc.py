@@ -66,7 +66,7 @@ def test_up_is_ready_before_the_endpoint_that_a_second_line_reports(ask: Callabl
     assert exit_code == 0
 
 
-def test_run_tells_the_command() -> None:
+def test_run_gives_the_command_the_addresses() -> None:
     done = call("run", "--", "sh", "-c", "echo $ROCKETMQ_ENDPOINT", ROCKETMQ_ENDPOINT="")
     assert done.stdout.startswith("127.0.0.1:")
     done = call("run", "--no-grpc", "--", "sh", "-c", "echo ${ROCKETMQ_ENDPOINT-none}")
@@ -83,7 +83,7 @@ def test_a_taken_port_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-def test_a_cluster_has_one_if_asked(isolation: str, ask: Callable[[str, str], int]) -> None:
+def test_a_cluster_has_one_if_requested(isolation: str, ask: Callable[[str, str], int]) -> None:
     with Cluster(isolation=isolation, grpc=True) as cluster:  # type: ignore[arg-type]
         cluster.create_topic("orders")
         assert ask(cluster.grpc_endpoint, "orders") == pb.Code.OK

@@ -62,7 +62,7 @@ def test_a_cluster_keeps_a_journal_of_its_brokers(cluster: Cluster) -> None:
     assert [record.broker for record in cluster.journal("delivered", broker="broker-b")] == ["broker-b"]
 
 
-def test_assertions_on_what_a_client_really_asked(cluster: Cluster) -> None:
+def test_assertions_on_the_requests_of_a_client(cluster: Cluster) -> None:
     pulls = cluster.requests("PULL_MESSAGE", client="billing-2", topic="orders")
     assert {pull.broker for pull in pulls} == {"broker-a", "broker-b"}
     assert all(pull.fields["suspendTimeoutMillis"] == 15_000 for pull in pulls)
@@ -106,7 +106,7 @@ def test_the_command_shows_requests(cluster: Cluster) -> None:
         (["--broker", "broker-z"], "no master of broker broker-z"),
     ],
 )
-def test_what_is_wrong_is_told(cluster: Cluster, arguments: list[str], words: str) -> None:
+def test_what_is_wrong_is_reported(cluster: Cluster, arguments: list[str], words: str) -> None:
     done = call("journal", *arguments, NAMESRV_ADDR=cluster.namesrv)
     assert done.returncode in (1, 2)
     assert words in one_line(done.stderr)
@@ -131,7 +131,7 @@ def test_the_control_endpoint_shows_both(cluster: Cluster) -> None:
         ("journal?broker=broker-z", "no master of broker broker-z"),
     ],
 )
-def test_the_control_endpoint_tells_what_is_wrong(cluster: Cluster, path: str, words: str) -> None:
+def test_the_control_endpoint_reports_what_is_wrong(cluster: Cluster, path: str, words: str) -> None:
     status, told = get(f"{cluster.control}/{path}")
     assert status == 400
     assert words in told["error"]

@@ -42,7 +42,7 @@ def test_a_message_is_shown_with_all_that_is_known_of_it(namesrv: str, sent: Sen
         assert lines[-1].endswith(f"stored  -  orders {sent.queue.broker_name}/{sent.queue.queue_id} @0")
 
 
-def test_groups_are_told_by_how_far_they_are(namesrv: str) -> None:
+def test_groups_are_shown_by_how_far_they_are(namesrv: str) -> None:
     with Producer("shop", namesrv) as producer:
         sent = producer.send(Message("bills", b"hello", keys=("bill-7",), properties={"price": "12"}))
     done = call("consume", "-n", namesrv, "--group", "billing", "--from", "first", "--max", "1", "bills")
@@ -83,7 +83,7 @@ def test_one_that_waits_is_shown_by_its_life(namesrv: str) -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(
+def test_what_is_not_there_is_reported_in_one_line(
     namesrv: str, sent: SendResult, arguments: list[str], words: str
 ) -> None:
     done = call("message", "-n", namesrv, *arguments)

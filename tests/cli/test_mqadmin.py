@@ -43,7 +43,7 @@ def test_a_topic_comes_is_seen_and_goes(cluster: Cluster) -> None:
 
 
 @pytest.mark.row("G2")
-def test_a_group_is_told_to_pop(cluster: Cluster) -> None:
+def test_a_group_is_set_to_pop(cluster: Cluster) -> None:
     place = ["-c", "DefaultCluster", "-t", "Popped"]
     admin(cluster, "updateTopic", *place)
     told = admin(cluster, "setConsumeMode", *place, "-g", "poppers", "-m", "POP", "-q", "2")

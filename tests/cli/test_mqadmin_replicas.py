@@ -34,7 +34,7 @@ def admin(cluster: Cluster, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_master_tells_of_its_slaves_under_rocketmqs_headings() -> None:
+def test_a_master_reports_its_slaves_under_rocketmqs_headings() -> None:
     slaves = [
         ReplicaState("127.0.0.1:59410", 39096, 0, True, 2048, 39096),
         ReplicaState("127.0.0.1:59411", 100, 38996, False, 0, 100),
@@ -54,7 +54,7 @@ def test_a_master_tells_of_its_slaves_under_rocketmqs_headings() -> None:
     ]
 
 
-def test_a_slave_tells_of_its_copy() -> None:
+def test_a_slave_reports_its_copy() -> None:
     told = slave_text(CopyRuntime(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
     assert [line.partition("\t")[0] for line in told] == [
         "", "#MasterAddr", "#CommitLogMaxOffset", "#TransferSpeed(KB/s)", "#LastReadTime", "#LastWriteTime",

@@ -26,7 +26,7 @@ def test_exit_code_is_the_commands_own(script: str, exit_code: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "exit_code"), [("/nowhere/command", 127), ("/dev/null", 126)])
-def test_command_that_can_not_be_run_is_told_as_env_does(name: str, exit_code: int) -> None:
+def test_command_that_can_not_be_run_is_reported_as_env_does(name: str, exit_code: int) -> None:
     done = call("run", "--", name)
     assert done.returncode == exit_code
     assert name in one_line(done.stderr)

@@ -32,7 +32,7 @@ def test_message_is_sent_with_all_it_has_and_seen_again(namesrv: str) -> None:
     assert message["properties"]["origin"] == "shop"
 
 
-def test_both_speak_rocketmqs_protocol_when_told(namesrv: str) -> None:
+def test_both_speak_rocketmqs_protocol_when_set_so(namesrv: str) -> None:
     flags = ["--protocol", "rocketmq"]
     sent = json.loads(call("send", "-n", namesrv, *flags, "--json", "--tag", "paid", "theirs", "hello").stdout)
     (message,) = peeked(namesrv, *flags, "theirs")
@@ -96,14 +96,14 @@ def test_peek_leaves_no_group_and_no_topic_behind(namesrv: str) -> None:
         (["send", "-n", "127.0.0.1:1", "orders", "x"], 1, "127.0.0.1:1"),
     ],
 )
-def test_what_is_wrong_is_told(namesrv: str, arguments: list[str], exit_code: int, words: str) -> None:
+def test_what_is_wrong_is_reported(namesrv: str, arguments: list[str], exit_code: int, words: str) -> None:
     done = call(*arguments, NAMESRV_ADDR=namesrv)
     assert done.returncode == exit_code
     assert words in done.stderr
 
 
 @pytest.mark.parametrize("topic", ["%DLQ%nobody", "a topic"])
-def test_nobody_is_advised_to_create_what_only_brokers_create_or_cant_be(namesrv: str, topic: str) -> None:
+def test_no_advice_to_create_what_only_brokers_create_or_cant_be(namesrv: str, topic: str) -> None:
     assert "updateTopic" not in call("peek", topic, NAMESRV_ADDR=namesrv).stderr
 
 

@@ -42,7 +42,7 @@ def test_what_a_killed_program_has_left_goes_with_the_next_cluster(folder: Path)
     assert os.listdir(folder) == []
 
 
-def test_what_somebody_still_has_stays(folder: Path) -> None:
+def test_what_a_client_still_has_stays(folder: Path) -> None:
     with Cluster() as first, Cluster() as second:
         remove_abandoned()
         assert sorted(os.listdir(folder)) == sorted(os.path.basename(one.directory) for one in (first, second))

@@ -56,7 +56,7 @@ def test_traces_in_a_topic_of_their_own(namesrv: str, capsys: pytest.CaptureFixt
     assert "blank" in one_line(capsys.readouterr().err)
 
 
-def test_a_message_that_nobody_knows(namesrv: str) -> None:
+def test_an_unknown_message(namesrv: str) -> None:
     done = call("trace", "-n", namesrv, "nothing")
     assert done.returncode != 0
     assert one_line(done.stderr).startswith(

@@ -42,7 +42,7 @@ def test_interrupt_stops_it_and_a_folder_of_yours_stays(tmp_path: Path) -> None:
     assert (tmp_path / "broker-a" / "commitlog").is_dir()
 
 
-def test_a_folder_that_is_gone_is_told_while_it_runs_and_at_the_end(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_reported_while_it_runs_and_at_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     with Up("up", "--dir", str(folder), "--set", "cleanResourceInterval=50", *FREE_PORTS) as up:
         control = up.told("CONTROL")
@@ -187,7 +187,7 @@ def test_settings_reach_the_processes_that_know_them() -> None:
         assert get(up.told("CONTROL"))[1]["cluster"] == "Apollo"
 
 
-def test_nobody_has_to_read_what_it_says() -> None:
+def test_its_output_need_not_be_read() -> None:
     """With a pipe that is full, servers get ready all the same, and everything stops in order."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

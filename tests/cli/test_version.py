@@ -8,7 +8,7 @@ from staticfire.protocol import compiled
 
 
 @pytest.mark.parametrize(("twin", "words"), [(compiled, "with"), (None, "without")])
-def test_version_tells_of_the_compiled_parts(twin: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_mentions_the_compiled_parts(twin: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "twin", twin)
     shown = CliRunner().invoke(staticfire, ["--version"])
     assert (shown.exit_code, shown.output.partition(" (")[2]) == (0, f"{words} compiled parts)\n")

@@ -76,7 +76,7 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("broker --advertise 'a b'", 2, "'a b' is not an address"),
     ],
 )
-def test_it_is_told_in_one_line(line: str, exit_code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_reported_in_one_line(line: str, exit_code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(shlex.split(line)) == exit_code
     said = capsys.readouterr()
     assert said.out == ""

@@ -227,7 +227,7 @@ def test_failed_start_leaves_no_thread() -> None:
     assert loop_threads() <= before
 
 
-def test_nobody_there_is_told_within_the_deadline() -> None:
+def test_no_server_is_reported_within_the_deadline() -> None:
     settings = ProducerSettings(send_msg_timeout_ms=300)
     with Producer("shop", "127.0.0.1:1", settings) as producer, pytest.raises(ConnectFailed):
         producer.send(Message("orders", b"1"))
@@ -256,7 +256,7 @@ async def test_blocking_in_an_event_loop_is_refused(cluster: Cluster) -> None:
     await asyncio.get_running_loop().run_in_executor(None, use)
 
 
-def test_async_listener_that_blocks_on_its_own_loop_is_told(cluster: Cluster, producer: BlockingProducer) -> None:
+def test_async_listener_that_blocks_on_its_own_loop_gets_an_error(cluster: Cluster, producer: BlockingProducer) -> None:
     told: queue.Queue[str] = queue.Queue()
     consumer = PushConsumer("own-loop", cluster.namesrv)
     consumer.subscribe("orders", "own")
@@ -310,7 +310,7 @@ def wait_for_ctrl_c(running: BlockingPushConsumer) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_child_of_a_fork_is_told_and_says_no_goodbye(cluster: Cluster) -> None:
+def test_child_of_a_fork_gets_an_error_and_unregisters_nothing(cluster: Cluster) -> None:
     with Producer("forked", cluster.namesrv) as producer:
         child = os.fork()
         if child == 0:

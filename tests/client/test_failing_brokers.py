@@ -61,7 +61,7 @@ async def test_a_broker_that_came_back_gets_messages_again(world: SimulatedWorld
     assert len(again.journal.bodies) == 4
 
 
-async def test_no_broker_at_all_is_told_after_three_attempts(world: SimulatedWorld) -> None:
+async def test_no_broker_at_all_is_reported_after_three_attempts(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     await world.stop("broker-a")
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
@@ -114,7 +114,7 @@ async def test_closing_waits_for_what_is_under_way(world: SimulatedWorld) -> Non
     assert world.uptime_ms >= 1000
 
 
-async def test_closing_ends_in_time_when_nobody_answers(world: SimulatedWorld) -> None:
+async def test_closing_ends_in_time_without_an_answer(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     cluster.brokers[0].hold = True
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
@@ -124,7 +124,7 @@ async def test_closing_ends_in_time_when_nobody_answers(world: SimulatedWorld) -
     assert world.uptime_ms < 3200
 
 
-async def test_the_next_nameserver_is_asked_when_one_is_gone(world: SimulatedWorld) -> None:
+async def test_the_next_nameserver_is_queried_when_one_is_gone(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     machine = world.machine("namesrv-2", host="10.0.0.2")
     second = await world.start("namesrv-2", FakeNameserver(machine, "10.0.0.2"))
@@ -152,7 +152,7 @@ async def test_a_client_sticks_to_the_nameserver_that_answers(world: SimulatedWo
     assert max(asked) == 11
 
 
-async def test_no_nameserver_is_told_with_what_was_tried(world: SimulatedWorld) -> None:
+async def test_no_nameserver_is_reported_with_the_addresses_that_were_tried(world: SimulatedWorld) -> None:
     machine = world.machine("client", host="10.0.2.1")
     world.machine("namesrv", host="10.0.0.1")
     async with Producer("shop", NAMESRV, machine=machine) as producer:

@@ -176,7 +176,7 @@ async def test_a_send_that_is_cancelled_when_its_turn_comes_leaves_its_room_to_t
     assert first.cancelled()
 
 
-async def test_send_many_goes_on_as_there_is_room(world: SimulatedWorld) -> None:
+async def test_send_many_continues_as_there_is_room(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     settings = ProducerSettings(pending_bytes_max=3000)
     async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
@@ -185,7 +185,7 @@ async def test_send_many_goes_on_as_there_is_room(world: SimulatedWorld) -> None
     assert max(cluster.brokers[0].journal.sizes) <= 4
 
 
-async def test_messages_that_could_not_leave_in_time_are_told(world: SimulatedWorld) -> None:
+async def test_messages_that_could_not_leave_in_time_are_reported(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     broker = cluster.brokers[0]
     settings = ProducerSettings(send_msg_timeout_ms=100, retry_times_when_send_failed=0, in_flight_gathered_max=1)

@@ -40,7 +40,7 @@ def listening(cluster: FakeCluster, settings: PushSettings) -> tuple[PushConsume
 @BOTH_PROTOCOLS
 @pytest.mark.row("R7")
 @pytest.mark.parametrize("stored", [-2, -(2**63)])
-async def test_a_broker_is_told_that_there_is_none(world: SimulatedWorld, client: ClientSettings, stored: int) -> None:
+async def test_a_broker_learns_that_there_is_none(world: SimulatedWorld, client: ClientSettings, stored: int) -> None:
     cluster = await fake_cluster(world, topic=None)
     cluster.route("orders", queues=1)
     cluster.brokers[0].stored["orders", 0] = [Arrival("orders", 0, b"first", b"UNIQ_KEY\x01m\x02")]

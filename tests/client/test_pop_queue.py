@@ -123,7 +123,7 @@ def test_a_message_that_comes_again_while_it_is_held_is_another_one() -> None:
     assert (len(stand.queue.cache), stand.queue.cache.bytes) == (1, 4)
 
 
-def test_a_suspended_consumer_consumes_what_is_here_and_pops_no_more_until_it_goes_on() -> None:
+def test_a_suspended_consumer_consumes_what_is_here_and_pops_no_more_until_it_is_resumed() -> None:
     stand = Stand()
     stand.state.is_suspended = True
     assert kinds(stand.popped(found(message()))) == [Deliver]
@@ -150,7 +150,7 @@ def test_a_consumer_that_leaves_puts_back_what_isnt_done() -> None:
     assert stand.popped(NOTHING) == stand.failed(AnswerTimeout("x")) == []
 
 
-def test_what_comes_for_a_topic_that_nobody_wants_any_more_is_put_back() -> None:
+def test_what_comes_for_a_topic_that_is_no_longer_subscribed_is_put_back() -> None:
     stand, one = Stand(), message()
     stand.state.subscriptions.by_topic.clear()
     assert stand.popped(found(one)) == [PutBack([one])]
@@ -178,7 +178,7 @@ def test_a_pop_that_fails(error: StaticfireError, wanted: list[type], pause_ms: 
     assert out[-1] == Wait(UptimeMs(NOW + pause_ms))
 
 
-def test_a_topic_that_is_gone_is_told_once() -> None:
+def test_a_topic_that_is_gone_is_reported_once() -> None:
     stand = Stand()
     gone = TopicNotFound(17, "gone")
     assert [Tell in kinds(stand.failed(gone)) for _ in range(3)] == [True, False, False]

@@ -99,7 +99,7 @@ def test_refusals() -> None:
         read_pop(answer(record(0, 1), starts="0 0", offsets="0 0 1"), ASKED, NOW)
 
 
-def test_tags_of_the_same_hash_code_are_told_apart() -> None:
+def test_tags_of_the_same_hash_code_are_distinguished() -> None:
     found = popped(record(0, 1, TAGS="AaAa"), record(0, 2, TAGS="BBBB"), starts="0 0 1", offsets="0 0 1,2")
     wanted, others = split_wanted(found, TagExpression.parse("AaAa"))
     assert ([message.tags for message in wanted], [message.tags for message in others]) == (["AaAa"], ["BBBB"])

@@ -163,7 +163,7 @@ async def test_a_held_pull_is_waited_for_longer_than_it_is_held(world: Simulated
         assert 35_000 <= world.uptime_ms < 35_100
 
 
-async def test_unknown_topics_and_brokers_are_told(world: SimulatedWorld) -> None:
+async def test_unknown_topics_and_brokers_are_reported(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     async with PullConsumer("report", NAMESRV, machine=cluster.machine) as consumer:
         with pytest.raises(TopicNotFound, match="no route to topic bills"):

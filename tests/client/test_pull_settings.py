@@ -75,7 +75,7 @@ async def pushed(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("pulls", [one_pull, lite_pulls, pushed])
-async def test_brokers_are_told_how_many_bytes_a_pull_may_bring(
+async def test_brokers_get_the_maximum_number_of_bytes_of_a_pull(
     world: SimulatedWorld, pulls: Callable[[FakeCluster], Awaitable[None]]
 ) -> None:
     cluster = await fake_cluster(world)

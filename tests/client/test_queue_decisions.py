@@ -88,7 +88,7 @@ def test_an_illegal_offset_is_stored_when_the_pause_is_over() -> None:
 
 
 @pytest.mark.parametrize(("end", "goes_on_at"), [(8, 5), (5, 5), (4, 4), (90, 90)])
-def test_a_queue_that_has_become_shorter_goes_on_with_what_was_not_done(end: int, goes_on_at: int) -> None:
+def test_a_queue_that_has_become_shorter_continues_with_what_was_not_done(end: int, goes_on_at: int) -> None:
     """Of 5 to 9, which are held. A correction forward is for what retention has removed."""
     queue = concurrent(state_of())
     queue.assigned(at(0))
@@ -118,7 +118,7 @@ def test_a_pull_that_failed_is_tried_again_later(error: StaticfireError, then: l
     assert kinds(queue.time(wait.until_ms)) == ([Leave] if queue.is_dropped else [Pull])
 
 
-def test_a_queue_that_somebody_works_on_under_a_lock_leaves_when_he_is_done() -> None:
+def test_a_queue_whose_listener_runs_under_a_lock_leaves_when_that_has_ended() -> None:
     queue = ordered(state_of())
     queue.assigned(at(0))
     queue.pulled(found(0, 1), at(1))
@@ -131,7 +131,7 @@ def test_a_queue_that_somebody_works_on_under_a_lock_leaves_when_he_is_done() ->
     assert queue.turn_ended(None, at(4)) == []
 
 
-def test_where_the_next_owner_goes_on_may_be_said() -> None:
+def test_the_offset_of_the_next_owner_may_be_set() -> None:
     queue = ordered(state_of())
     queue.assigned(at(0))
     queue.pulled(found(0, 1), at(1))

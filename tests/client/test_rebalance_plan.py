@@ -30,7 +30,7 @@ def test_nothing_changes_when_nothing_has_changed() -> None:
 
 
 @pytest.mark.row("R5")
-def test_a_queue_whose_pull_has_stalled_is_dropped_and_taken_anew() -> None:
+def test_a_queue_whose_pull_has_stalled_is_dropped_and_taken_again() -> None:
     pulled = {queues(0)[0]: UptimeMs(NOW_MS - 120_001), queues(1)[0]: UptimeMs(NOW_MS - 120_000)}
     assert plan_rebalance(pulled, queues(0, 1), NOW_MS, IDLE_MS_MAX) == (queues(0), queues(0))
 

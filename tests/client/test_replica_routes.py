@@ -46,7 +46,7 @@ def test_the_latest_route_says_which_replicas_a_broker_has() -> None:
     assert broker_addresses([route({1: "s"}), route({1: "s", 0: "new"})]) == {"a": {0: "new", 1: "s"}}
 
 
-def test_a_slave_is_asked_for_queues_only_if_no_broker_has_a_master() -> None:
+def test_a_slave_is_queried_for_queues_only_if_no_broker_has_a_master() -> None:
     """A slave with a new disk doesn't know which groups pop."""
 
     def asked(*brokers: dict[int, str]) -> set[str]:
@@ -70,7 +70,7 @@ def result(status: PullStatus, next_offset: int, end: int) -> PullResult:
     return PullResult(status, [], next_offset, 0, end)
 
 
-def test_a_replica_that_lacks_the_offset_is_told_once() -> None:
+def test_a_replica_that_lacks_the_offset_is_reported_once() -> None:
     replica = ReplicaInUse("billing", MessageQueue("orders", "a", 0))
     behind = result(PullStatus.NO_MATCHED_MSG, 10, 4)
     (tell,) = replica.lack(behind, 10) or []

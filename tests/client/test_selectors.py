@@ -50,7 +50,7 @@ async def test_selectors_choose_among_the_queues(world: SimulatedWorld, selector
     assert sum(len(broker.journal.oneway) for broker in cluster.brokers if broker.name in brokers) == 1
 
 
-async def test_a_machine_room_without_queues_is_told(world: SimulatedWorld) -> None:
+async def test_a_machine_room_without_queues_is_reported(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world, brokers=2)
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
         with pytest.raises(ClientError, match="no queue of topic orders is in east, west: its brokers are broker-a, b"):

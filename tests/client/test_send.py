@@ -65,7 +65,7 @@ async def test_the_guessed_route_is_replaced_by_the_real_one(world: SimulatedWor
 
 
 @BOTH_PROTOCOLS
-async def test_a_topic_without_any_route_is_told_with_the_way_out(
+async def test_a_topic_without_any_route_is_reported_with_the_remedy(
     world: SimulatedWorld, settings: ProducerSettings
 ) -> None:
     cluster = await fake_cluster(world, topic=None)
@@ -77,7 +77,7 @@ async def test_a_topic_without_any_route_is_told_with_the_way_out(
     assert raised.value.code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_a_topic_that_can_only_be_read_is_told(world: SimulatedWorld) -> None:
+async def test_a_read_only_topic_is_reported(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     cluster.route("orders", perm=4)
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
@@ -135,7 +135,7 @@ async def test_a_refusal_for_good_is_raised_at_once(world: SimulatedWorld, setti
 
 
 @BOTH_PROTOCOLS
-async def test_after_three_attempts_the_error_tells_all_of_them(
+async def test_after_three_attempts_the_error_lists_all_of_them(
     world: SimulatedWorld, settings: ProducerSettings
 ) -> None:
     cluster = await fake_cluster(world, brokers=3)
@@ -318,7 +318,7 @@ async def test_a_message_can_be_sent_twice_with_two_ids(world: SimulatedWorld) -
     assert one.message_id != other.message_id
 
 
-async def test_sending_outside_of_async_with_is_told(world: SimulatedWorld) -> None:
+async def test_sending_outside_of_async_with_is_an_error(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     producer = Producer("shop", NAMESRV, machine=cluster.machine)
     with pytest.raises(ClientError, match="use it inside `async with producer`"):
@@ -372,7 +372,7 @@ async def test_an_ordered_message_that_failed_lets_the_next_one_go(world: Simula
     assert not isinstance(outcomes[1], BaseException)
 
 
-async def test_ordered_messages_stay_in_order_while_their_route_is_asked_for(world: SimulatedWorld) -> None:
+async def test_ordered_messages_stay_in_order_while_their_route_is_fetched(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     queue = MessageQueue("orders", "broker-a", 0)
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:

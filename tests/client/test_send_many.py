@@ -72,7 +72,7 @@ async def test_what_is_compressed_keeps_its_place_in_its_bundle(world: Simulated
     assert [arrival.body for arrival in request][3::2] == [b"3", b"5", b"7"]
 
 
-async def test_topics_without_a_route_hold_up_nobody_else(world: SimulatedWorld) -> None:
+async def test_topics_without_a_route_delay_no_other(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     cluster.route("bills")
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
@@ -117,7 +117,7 @@ async def test_refused_messages_are_tried_on_another_broker_or_fail_alone(world:
     assert len(stored) == len(set(stored)) == 60 - failed
 
 
-async def test_a_result_that_is_less_than_promised_is_told(world: SimulatedWorld) -> None:
+async def test_a_result_that_is_less_than_promised_is_reported(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     cluster.brokers[0].verdict = lambda arrival: 10 if arrival.body == b"2" else 0
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
@@ -235,7 +235,7 @@ async def test_a_producer_that_closes_meanwhile_takes_no_more(world: SimulatedWo
     assert len(cluster.bodies) == 10
 
 
-async def test_nobody_answers(world: SimulatedWorld) -> None:
+async def test_no_answer(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     cluster.brokers[0].hold = True
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:

@@ -41,7 +41,7 @@ CLIENTS: list[tuple[str, Callable[[str], Any], Callable[[Any], object]]] = [
 ]
 
 
-def test_a_second_start_is_refused_and_the_first_one_goes_on() -> None:
+def test_a_second_start_is_refused_and_the_first_one_continues() -> None:
     with Cluster() as cluster:
         cluster.create_topic("orders", queues=1)
         for name, make, use in CLIENTS:

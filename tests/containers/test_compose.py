@@ -88,7 +88,7 @@ def test_sigterm_stops_at_once(project: Project, name: str) -> None:
     project.start(name)
 
 
-def test_programs_run_as_nobody_in_particular_and_without_tools_to_build(project: Project) -> None:
+def test_programs_run_as_an_ordinary_user_and_without_tools_to_build(project: Project) -> None:
     assert project.run("sh", "-c", "id -u; python -m pip 2>&1 || true; which cc gcc || true").splitlines() == [
         "3000",
         "/opt/staticfire/bin/python: No module named pip",

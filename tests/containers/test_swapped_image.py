@@ -65,7 +65,7 @@ def test_scripts_find_rocketmqs_log_lines(project: Project) -> None:
     assert f"] boot success. serializeType=JSON and name server is {project.container('rmqnamesrv')}:9876" in log
 
 
-def test_the_log_tells_once_what_of_the_file_does_not_count(project: Project) -> None:
+def test_the_log_shows_once_what_of_the_file_does_not_count(project: Project) -> None:
     log = docker_log(project.container("rmqbroker"))
     assert log.count("have no effect here: haListenPort\n") == 1
     assert "autoCreateSubscriptionGroups: did you mean autoCreateSubscriptionGroup?" in log

@@ -230,7 +230,7 @@ def test_a_dashboard_of_another_cluster_only_reads(cluster: Cluster) -> None:
     assert exit_code == 0
 
 
-def test_a_dashboard_listens_where_it_is_told_and_knows_names_and_a_token(cluster: Cluster) -> None:
+def test_a_dashboard_listens_at_the_given_address_and_knows_names_and_a_token(cluster: Cluster) -> None:
     with socket.create_server(("127.0.0.2", 0)) as free:
         port = free.getsockname()[1]
     place = "--address", "127.0.0.2", "--port", str(port)

@@ -106,7 +106,7 @@ async def test_connecting_through_a_partition_gets_no_answer(world: SimulatedWor
     assert doorman.guests == []
 
 
-async def test_connecting_goes_on_when_the_partition_is_healed_in_time(world: SimulatedWorld) -> None:
+async def test_connecting_continues_when_the_partition_is_healed_in_time(world: SimulatedWorld) -> None:
     a, b = world.machine("a", host=A), world.machine("b", host=B)
     doorman = await listen(b, B, 9876)
     world.partition("a", "b")
@@ -117,7 +117,7 @@ async def test_connecting_goes_on_when_the_partition_is_healed_in_time(world: Si
     await part(near, await doorman.first_guest(), doorman)
 
 
-async def test_an_isolated_machine_reaches_nobody(world: SimulatedWorld) -> None:
+async def test_an_isolated_machine_reaches_no_other(world: SimulatedWorld) -> None:
     near, far = await join_hosts(world)
     third, fourth, doorman = await join(world.machine("c", host="10.0.0.3"), world.machine("a"), A)
     world.isolate("a")
@@ -155,7 +155,7 @@ async def test_a_partition_fills_the_writers_buffer(world: SimulatedWorld) -> No
     await close(near, far)
 
 
-async def test_who_writes_to_a_lost_connection_is_told_at_once_who_only_waits_is_not(world: SimulatedWorld) -> None:
+async def test_a_write_to_a_lost_connection_fails_at_once_a_wait_does_not(world: SimulatedWorld) -> None:
     near, _ = await join_hosts(world)
     near.transport.pause_reading()
     world.kill("b")

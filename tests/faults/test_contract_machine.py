@@ -30,7 +30,7 @@ async def test_workers_raise_what_the_function_raises(stand: Stand) -> None:
         await stand.machine.workers.run(divmod, 17, 0)
 
 
-async def test_the_loop_goes_on_while_a_worker_works(stand: Stand) -> None:
+async def test_the_loop_continues_while_a_worker_works(stand: Stand) -> None:
     order: list[str] = []
     working = asyncio.ensure_future(stand.machine.workers.run(stand.machine.clock.uptime_ms))
     asyncio.get_running_loop().call_soon(order.append, "loop")

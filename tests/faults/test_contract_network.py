@@ -66,7 +66,7 @@ async def test_an_address_of_another_machine_cannot_be_listened_at(stand: Stand)
         await listen(stand.machine, "192.0.2.77")
 
 
-async def test_nobody_listening_is_a_refused_connection_that_names_the_place(stand: Stand) -> None:
+async def test_no_listener_is_a_refused_connection_that_names_the_place(stand: Stand) -> None:
     doorman = await listen(stand.other)
     await doorman.listener.close()
     with pytest.raises(ConnectionRefusedError, match=f"{LOOPBACK}:{doorman.listener.port}: "):
@@ -98,7 +98,7 @@ async def test_closing_sends_what_was_written_first(stand: Stand) -> None:
     await doorman.listener.close()
 
 
-async def test_the_end_is_told_once_and_later_than_close(stand: Stand) -> None:
+async def test_the_end_is_reported_once_and_later_than_close(stand: Stand) -> None:
     near, far, doorman = await join(stand.machine, stand.other)
     near.transport.close()
     near.transport.close()

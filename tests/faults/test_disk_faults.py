@@ -232,7 +232,7 @@ async def test_the_nth_write_and_the_nth_sync_fail_once(world: SimulatedWorld) -
     assert files.read_bytes("/log") == b"ac"
 
 
-async def test_a_slow_sync_takes_virtual_time_and_nobody_elses(world: SimulatedWorld) -> None:
+async def test_a_slow_sync_takes_virtual_time_of_its_own_process_only(world: SimulatedWorld) -> None:
     machine = world.machine("a")
     world.disk("a").sync_ms = 20
     file = machine.files.open("/log")

@@ -65,7 +65,7 @@ async def test_a_cancelled_timer_is_no_reason_to_jump(world: SimulatedWorld) -> 
     assert world.uptime_ms == 1000
 
 
-async def test_time_stands_still_while_anybody_is_ready(world: SimulatedWorld) -> None:
+async def test_time_stops_while_any_callback_is_ready(world: SimulatedWorld) -> None:
     async def busy() -> int:
         for _ in range(1000):
             await asyncio.sleep(0)

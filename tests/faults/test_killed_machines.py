@@ -115,7 +115,7 @@ async def test_killing_resets_the_connections_of_others_and_closes_the_port(worl
         await connect(world.machine("client"), "10.0.0.1", 9876)
 
 
-async def test_who_waits_for_a_start_that_is_killed_is_told(world: SimulatedWorld) -> None:
+async def test_a_caller_that_waits_for_a_killed_start_gets_an_error(world: SimulatedWorld) -> None:
     class Slow(Notary):
         async def __aenter__(self) -> Self:
             await asyncio.sleep(60)  # house: virtual time
@@ -152,7 +152,7 @@ async def test_the_loss_of_a_process_frees_its_lock(world: SimulatedWorld) -> No
     other.files.lock_folder("/store").release()
 
 
-async def test_a_frozen_process_goes_on_where_it_stopped(world: SimulatedWorld) -> None:
+async def test_a_frozen_process_continues_where_it_stopped(world: SimulatedWorld) -> None:
     notary = await world.start("a", Notary(world.machine("a")))
     await world.run_for(ms=100, seconds=5)
     world.freeze("a")
@@ -268,7 +268,7 @@ async def waits_in_a_context_manager(waiter: Waiter) -> None:
 
 
 @pytest.mark.parametrize("work", [waits_for_what_fails, waits_in_a_context_manager])
-def test_nobody_complains_of_what_a_killed_process_left_undone(
+def test_what_a_killed_process_left_undone_is_not_reported(
     work: Callable[[Waiter], Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(world: SimulatedWorld) -> None:

@@ -103,7 +103,7 @@ async def test_stop_raises_what_a_service_crashed_with(world: SimulatedWorld) ->
         await world.stop("a")
 
 
-def test_a_crash_that_nobody_asked_for_fails_the_run() -> None:
+def test_a_crash_that_no_fault_caused_fails_the_run() -> None:
     async def scenario(world: SimulatedWorld) -> None:
         await world.start("a", Beat(world.machine("a"), fails_at=3))
         await world.run_for(seconds=10)
@@ -120,7 +120,7 @@ def test_an_unfinished_task_fails_the_run() -> None:
         simulate(scenario)
 
 
-def test_a_failure_that_nobody_noticed_fails_the_run() -> None:
+def test_a_failure_that_was_not_noticed_fails_the_run() -> None:
     async def fail() -> None:
         raise ValueError("unseen")
 
@@ -200,7 +200,7 @@ async def test_loopback_is_ones_own_machine(world: SimulatedWorld) -> None:
     await doorman.listener.close()
 
 
-async def test_an_address_that_nobody_has_gives_no_answer(world: SimulatedWorld) -> None:
+async def test_an_unused_address_gives_no_answer(world: SimulatedWorld) -> None:
     with pytest.raises(TimeoutError, match=r"10\.9\.9\.9:80: no response within 3000 ms"):
         await connect(world.machine("client"), "10.9.9.9", 80)
     assert world.uptime_ms == 3_000

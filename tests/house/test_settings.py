@@ -56,7 +56,7 @@ def test_each_number_that_people_set_has_a_range_with_its_default(cls: type) -> 
     assert (without, beyond) == ([], [])
 
 
-def test_each_setting_is_read_by_somebody() -> None:
+def test_each_setting_is_read_by_some_code() -> None:
     program = sources(*LAYERS)
     read = set().union(*(names_read(source) for source in program))
     declared = [(name, field, source) for source in program for name, field in fields_of_settings(source)]

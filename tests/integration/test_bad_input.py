@@ -48,7 +48,7 @@ def test_garbage_closes_its_connection_with_one_line(capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.slow
-def test_thousands_of_odd_frames_harm_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+def test_thousands_of_odd_frames_harm_no_other_client(capfd: pytest.CaptureFixture[str]) -> None:
     maker = FrameMaker(SEED)
     with Cluster(isolation="process", settings=OPEN) as cluster:
         places = places_of(cluster)

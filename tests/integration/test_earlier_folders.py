@@ -79,7 +79,7 @@ async def test_messages_topics_and_settings_are_there(cluster: AsyncCluster) -> 
     assert (await cluster.clock.now()).mode == "frozen"
 
 
-async def test_a_group_goes_on_after_its_offset_with_its_retry_and_its_dead_letter(cluster: AsyncCluster) -> None:
+async def test_a_group_continues_after_its_offset_with_its_retry_and_its_dead_letter(cluster: AsyncCluster) -> None:
     left = [b"order 1", *(b"order %d" % number for number in range(CONSUMED, ORDERS))]
     assert sorted(await consume(cluster, "billing", "orders", len(left))) == left
     assert [letter.message.body for letter in await cluster.dlq("billing").letters()] == [b"order 2"]

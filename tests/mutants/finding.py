@@ -216,8 +216,8 @@ LEANS: dict[str, WorkloadMaker] = {
         ),
         ordered_workload,
     ),
-    "a new owner begins a queue anew": members_workload,
-    "the log goes on behind a hole": power_workload,
+    "a new owner begins a queue at its start": members_workload,
+    "the log continues behind a hole": power_workload,
     "a late commit sets its group back": returning_workload,
     **dict.fromkeys(POP_MUTANTS, popping_workload),
     "half of what was popped isn't acknowledged": calm_workload,
@@ -226,7 +226,7 @@ LEANS: dict[str, WorkloadMaker] = {
     "anybody may unlock a queue": returning_workload,
     "a silent member is removed ten times as late": silent_workload,
     "who leaves doesn't hand over its offsets": leaving_workload,
-    "nobody is notified when a group changes": leaving_workload,
+    "no member is notified when a group changes": leaving_workload,
     **dict.fromkeys(
         (
             "a popped message is dead one retry early",

@@ -126,7 +126,7 @@ def _delayed_goes_to_the_first_queue(patch: Patch) -> None:
     patch.setattr(delivery.Delivery, "_home_of", home_of)
 
 
-def _any_producer_is_asked(patch: Patch) -> None:
+def _any_producer_gets_checks(patch: Patch) -> None:
     whole = ProducerManager.next_connection
 
     def next_connection(self: ProducerManager, group: str) -> Any:
@@ -289,7 +289,7 @@ FOREIGN_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "delayed messages go to the first queue": _delayed_goes_to_the_first_queue,
     "delayed messages lose their tag's code": _set(delivery, "tags_code", lambda _: 0),
     "committed messages lose their tag's code": _set(forms, "tags_code", lambda _: 0),
-    "producers of another group are asked": _any_producer_is_asked,
+    "producers of another group get checks": _any_producer_gets_checks,
     "the last acknowledgement ends the whole pop": _last_acknowledgement_ends_all,
     "a popped message that is put off is due as before, too": _put_off_and_due_as_before,
     "broadcast offsets are another broker's after a start": _broadcast_offsets_of_another_broker,
@@ -313,7 +313,7 @@ FOREIGN_KINDS: dict[str, tuple[str, ...]] = {
     "delayed messages go to the first queue": (),
     "delayed messages lose their tag's code": ("filters",),
     "committed messages lose their tag's code": ("filters",),
-    "producers of another group are asked": (),
+    "producers of another group get checks": (),
     "broadcast offsets are another broker's after a start": ("broadcast",),
     "one reply of five is dropped": ("requests",),
     "a recall takes the message before, too": ("timed",),

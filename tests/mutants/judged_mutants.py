@@ -177,7 +177,7 @@ def _removed_too_early(patch: Patch) -> None:
     patch.setattr(RetentionPolicy, "reason_to_remove", reason)
 
 
-def _stored_and_told_as_failed(patch: Patch) -> None:
+def _stored_and_reported_as_failed(patch: Patch) -> None:
     whole, count = Producer.send, [0]
 
     async def send(self: Producer, message: Any, **where: Any) -> Any:
@@ -226,15 +226,15 @@ MISSED_MUTANTS: dict[str, Callable[[Patch], None]] = {
 FURTHER_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "delayed messages come late": _set(DelayQueue, "_due_ms", _later(DelayQueue._due_ms)),
     "messages with a delivery time come late": _set(TimerIndex, "next_due_ms", _later(TimerIndex.next_due_ms)),
-    "transactions are asked about late": lambda patch: _taken_late(patch, OpenHalves),
+    "transactions are checked late": lambda patch: _taken_late(patch, OpenHalves),
     "popped messages come again late": lambda patch: _taken_late(patch, InFlight),
     "a popped message isn't put off for as long as it says": _put_off_in_vain,
     "an acknowledgement counts for the next message, too": _acknowledges_a_neighbour,
     "offsets are never saved": _offsets_not_saved,
-    "nobody is notified when a group changes": _set(ClientHandlers, "notify", lambda *_: None),
+    "no member is notified when a group changes": _set(ClientHandlers, "notify", lambda *_: None),
     "queue locks aren't renewed": _set(LockKeeper, "_renew", _not_renewed),
     "what was just stored is removed as old": _removed_too_early,
-    "one send of fifty is told as failed": _stored_and_told_as_failed,
+    "one send of fifty is reported as failed": _stored_and_reported_as_failed,
     "heartbeats go to one broker only": _greets_one_broker,
     "questions about transactions are never sent": _set(HalfMessageChecks, "_ask", lambda *_: None),
     "retries aren't counted": _reconsumptions_not_counted,

@@ -8,6 +8,6 @@ from staticfire.broker.groups.late_commits import LateCommits
 from staticfire.broker.store.recovery import Recovery
 
 LOSS_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "the log goes on behind a hole": lambda patch: patch.setattr(Recovery, "_ends_at_a_hole", lambda *_: False),
+    "the log continues behind a hole": lambda patch: patch.setattr(Recovery, "_ends_at_a_hole", lambda *_: False),
     "a late commit sets its group back": lambda patch: patch.setattr(LateCommits, "is_late", lambda *_: False),
 }

@@ -217,7 +217,7 @@ def _allocated(patch: Patch, share: Callable[[Sequence[Any], list[Any]], list[An
         patch.setattr(strategy, "allocate", allocate)
 
 
-def _send_that_failed_is_told_as_done(patch: Patch) -> None:
+def _send_that_failed_is_reported_as_done(patch: Patch) -> None:
     """What nobody knows of counts as stored where it was last known to be."""
     whole = Producer.send
     last: list[Any] = []
@@ -291,18 +291,18 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a start forgets what waits": _waiting_messages_forgotten,
     "what was rolled back is delivered": lambda patch: _all_end_as(patch, True),
     "what was committed is dropped": lambda patch: _all_end_as(patch, False),
-    "nobody is asked about open transactions": _set(HalfMessageChecks, "_check_all", nothing),
+    "open transactions are never checked": _set(HalfMessageChecks, "_check_all", nothing),
     "who is gone is never missed": _nobody_leaves,
-    "a new owner begins a queue anew": _begins_at_zero,
+    "a new owner begins a queue at its start": _begins_at_zero,
     "a new owner begins one message too late": _begins_at_the_end,
     "offsets are kept a little too low": _no_lower_offset_refused,
     "offsets are kept one too high": _offset_one_too_far,
     "a broker registers once and for all": _registered_once,
     "every member takes all queues": lambda patch: _allocated(patch, lambda queues, _: list(queues)),
-    "nobody takes the last queue": lambda patch: _allocated(
+    "no member takes the last queue": lambda patch: _allocated(
         patch, lambda queues, own: [queue for queue in own if queue != queues[-1]]
     ),
-    "a send that failed is told as done": _send_that_failed_is_told_as_done,
+    "a send that failed is reported as done": _send_that_failed_is_reported_as_done,
     "a rebalance leaves a task behind": _connection_kept,
     **POP_MUTANTS,
     **MISSED_MUTANTS,

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.row("S1")
 
 
 @pytest.mark.parametrize("action", ["freeze", "run", "advance", "scale", "skip"])
-async def test_it_moves_nothing_alone_and_says_whom_to_ask(connect: Connect, action: str) -> None:
+async def test_it_moves_nothing_alone_and_names_the_owner(connect: Connect, action: str) -> None:
     client = connect()
     await client.ask(registration())
     answer = await client.ask(Clock(action, by_ms=1, rate=2.0))

@@ -24,7 +24,7 @@ async def test_a_value_is_put_got_listed_and_deleted(connect: Connect, codec: in
     assert (await client.ask(DeleteKVConfig(namespace="n", key="k"))).code == 0
 
 
-async def test_what_is_missing_is_told_in_rocketmqs_words(connect: Connect) -> None:
+async def test_what_is_missing_is_reported_in_rocketmqs_words(connect: Connect) -> None:
     client = connect()
     header, _ = await client.raw(101, namespace="n", key="k")
     assert (header["code"], header["remark"]) == (22, "No config item, Namespace: n Key: k")

@@ -43,6 +43,6 @@ def test_the_file_is_rocketmqs() -> None:
         b'{"configTable":{"n":{"k":{}}}}', b'{"configTable":' + b'{"n":' * 5_000,
     ],
 )  # fmt: skip
-def test_a_broken_file_is_told(data: bytes) -> None:
+def test_a_broken_file_is_reported(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         KVConfig.decode(data)

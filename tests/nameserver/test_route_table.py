@@ -97,7 +97,7 @@ def test_a_newcomer_whose_state_is_not_older_takes_the_id_over(brokers: Brokers,
     assert brokers.addresses() == {0: "10.0.0.9:10911"}
 
 
-def test_a_holder_that_is_not_alive_keeps_nobody_out(brokers: Brokers) -> None:
+def test_a_holder_that_is_not_alive_keeps_no_other_out(brokers: Brokers) -> None:
     brokers.register(address="10.0.0.1:10911", state=2)
     brokers.table.live.clear()
     brokers.register(address="10.0.0.9:10911", state=1)
@@ -132,7 +132,7 @@ def test_topics_of_another_data_version_are_written(brokers: Brokers) -> None:
     assert brokers.perm("orders") == 4
 
 
-def test_topics_that_are_missing_stay_unless_told_otherwise(brokers: Brokers) -> None:
+def test_topics_that_are_missing_stay_unless_a_flag_says_otherwise(brokers: Brokers) -> None:
     brokers.register(topics={"orders": 6, "bills": 6, "old": 6})
     brokers.register(topics={"orders": 6, "bills": 6}, counter=2)
     assert brokers.perm("old") == 6

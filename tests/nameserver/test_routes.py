@@ -87,7 +87,7 @@ async def test_a_missing_field_is_named(connect: Connect) -> None:
     assert body == b""
 
 
-async def test_a_broker_that_only_listens_is_told_as_each_client_can_reach_it(connect: Connect, codec: int) -> None:
+async def test_a_broker_that_only_listens_is_shown_as_each_client_can_reach_it(connect: Connect, codec: int) -> None:
     await connect("10.0.0.1", codec).ask(registration("here", "0.0.0.0:10911", advertised=False))
     await connect("10.0.0.7", codec).ask(registration("there", "0.0.0.0:10921", advertised=False))
     outside, inside = connect("10.0.0.9", codec), connect("10.0.0.1", codec, to="127.0.0.1")

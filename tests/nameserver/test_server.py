@@ -15,7 +15,7 @@ LOOPBACK = NameserverSettings(listen_host="127.0.0.1", listen_port=0)
 
 
 @pytest.mark.row("H1")
-async def test_routes_are_learnt_and_told_over_sockets(codec: int) -> None:
+async def test_routes_are_learnt_and_returned_over_sockets(codec: int) -> None:
     machine = live_machine()
     async with Nameserver(machine, LOOPBACK) as nameserver:
         broker, client = (Asking(machine, codec, f"127.0.0.1:{nameserver.port}") for _ in range(2))
@@ -48,7 +48,7 @@ async def test_a_socket_is_taken_over() -> None:
     await machine.workers.close()
 
 
-async def test_a_port_in_use_is_told_with_the_way_out() -> None:
+async def test_a_port_in_use_is_reported_with_the_remedy() -> None:
     machine = live_machine()
     async with Nameserver(machine, LOOPBACK) as nameserver:
         taken = NameserverSettings(listen_host="127.0.0.1", listen_port=nameserver.port)

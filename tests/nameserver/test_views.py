@@ -70,7 +70,7 @@ def test_a_topic_without_queues_has_no_route(table: RouteTable) -> None:
     assert views.topic_route(table, "unknown", as_filed) is None
 
 
-def test_every_address_is_told(table: RouteTable) -> None:
+def test_every_address_is_shown(table: RouteTable) -> None:
     register(table, "a", filter_servers=["10.0.0.1:7001"])
     route = views.topic_route(table, "orders", str.upper)
     assert route is not None

@@ -60,7 +60,7 @@ def test_a_row_that_cant_be_sent_is_named(cluster: Cluster, given: tuple[bytes |
     assert "set failOnError=false to skip such rows" in str(refused.value)
 
 
-def test_rows_that_are_left_out_are_counted_and_told_with_examples(cluster: Cluster) -> None:
+def test_rows_that_are_left_out_are_counted_and_shown_with_examples(cluster: Cluster) -> None:
     cluster.create_topic("out", queues=1)
     options = SinkOptions(cluster.namesrv, "out", fail_on_error=False)
     written = [
@@ -90,7 +90,7 @@ def test_a_nameserver_that_cant_be_reached_is_named() -> None:
         write_rows(options, iter([batch(b"1")]), "run")
 
 
-def test_a_broker_that_dies_in_a_write_and_comes_back_has_every_row_copies_can_be_told() -> None:
+def test_a_broker_that_dies_in_a_write_and_comes_back_has_every_row_and_copies_can_be_recognized() -> None:
     with Cluster(isolation="process") as cluster:
         cluster.create_topic("out", queues=2)
 

@@ -162,7 +162,7 @@ def test_offsets_that_are_not_there_fail_or_are_left_out(spark: SparkSession, cl
         ({"startingOffsets": "latest"}, "startingOffsets=latest: a batch that starts at the end reads nothing"),
     ],
 )
-def test_bad_query_is_told_in_one_line(
+def test_bad_query_is_reported_in_one_line(
     spark: SparkSession, cluster: Cluster, options: dict[str, str], words: str
 ) -> None:
     cluster.create_topic("orders", queues=1)
@@ -171,7 +171,7 @@ def test_bad_query_is_told_in_one_line(
         reader.options(**options).load().collect()
 
 
-def test_bad_schema_is_told_in_one_line(spark: SparkSession, cluster: Cluster) -> None:
+def test_bad_schema_is_reported_in_one_line(spark: SparkSession, cluster: Cluster) -> None:
     reader = spark.read.format("staticfire").option("nameServer", cluster.namesrv).option("subscribe", "orders")
     with pytest.raises(PySparkException, match="schema: queueOffset is a bigint, not a int"):
         reader.schema("queueOffset int").load().collect()

@@ -121,7 +121,7 @@ def test_stream_that_begins_out_of_range_fails_or_reads_what_there_is(cluster: C
     assert lenient.ranges(start, lenient.latest(start, None)) == [QueueRange(A0, 0, 7), QueueRange(A1, 2, 7)]
 
 
-def test_missing_topic_is_told_and_not_made_whether_brokers_make_topics_or_not(cluster: Cluster) -> None:
+def test_missing_topic_is_reported_and_not_created_whether_brokers_create_topics_or_not(cluster: Cluster) -> None:
     with Cluster(settings={"autoCreateTopicEnable": False}) as strict:
         for namesrv in (cluster.namesrv, strict.namesrv):
             options = replace(read_options(namesrv), topics=("nothing",))

@@ -79,7 +79,7 @@ def test_only_what_matches_travels_and_the_rest_is_passed(
     assert travelled(options, QueueRange(queue("orders"), 0, COUNT)) == list(filter(is_wanted, range(COUNT)))
 
 
-def test_broker_that_chooses_by_tags_alone_is_told_at_once() -> None:
+def test_broker_that_filters_by_tags_only_is_reported_at_once() -> None:
     with Cluster(settings={"enablePropertyFilter": False}) as cluster:
         cluster.create_topic("orders", queues=1)
         send_to(cluster.namesrv, queue("orders"), [b"1"])
@@ -102,7 +102,7 @@ def test_broker_that_chooses_by_tags_alone_is_told_at_once() -> None:
         ({"expression": "TRUE", "expressionType": "SQL92"}, "SQL92"),
     ],
 )
-def test_type_of_an_expression_is_seen_or_told(given: dict[str, str], kind: str) -> None:
+def test_type_of_an_expression_is_recognized_or_given(given: dict[str, str], kind: str) -> None:
     options = parse_options({"nameServer": "127.0.0.1:1", "subscribe": "a"} | given, {})
     assert (options.expression.text, options.expression.kind) == (next(iter(given.values())), kind)
 
@@ -127,7 +127,7 @@ NAMES = [
         (r"broker\-a", ["broker-a"]),
     ],
 )
-def test_pattern_takes_whole_names_and_what_nobody_made_only_by_name(pattern: str, chosen: list[str]) -> None:
+def test_pattern_takes_whole_names_and_system_topics_only_by_name(pattern: str, chosen: list[str]) -> None:
     assert TopicPattern(pattern).choose(NAMES, {"DefaultCluster", "broker-a"}) == chosen
 
 
@@ -140,7 +140,7 @@ async def _delete(namesrv: str, topic: str) -> None:
         await admin.delete_topic(topic)
 
 
-def test_pattern_meets_topics_that_come_and_goes_on_without_those_that_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern_meets_topics_that_come_and_continues_without_those_that_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("staticfire.pipeline.pace.ROUTE_MS", 0)
     with Cluster() as cluster:
         pattern = SourceOptions(cluster.namesrv, (), TopicPattern("log-.*"), starting_offsets="earliest")

@@ -88,7 +88,7 @@ class Counted:
                 await self._all.wait()
 
 
-def test_a_cluster_whose_consumers_trace_is_told_as_they_counted_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_cluster_whose_consumers_trace_is_reported_as_they_counted_it(spark: SparkSession, tmp_path: Path) -> None:
     with Cluster(brokers=2) as cluster:
         cluster.create_topic("orders", queues=2)
         counted = Counted(cluster)
@@ -153,7 +153,9 @@ def views(
     return SourceViews(spark, settings).make(given)
 
 
-def test_duplicates_have_causes_queues_have_owners_and_what_waits_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_duplicates_have_causes_queues_have_owners_and_waiting_messages_are_shown(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     messages = [message("orders", number, f"m{number}", 0) for number in range(6)]
     messages += [message("orders", 6, "m0", 5), message("%RETRY%billing", 0, "m1", 10_050, 1)]
     messages += [message("SCHEDULE_TOPIC_XXXX", 0, "w", 0), message("orders", 7, "w", 1_004)]

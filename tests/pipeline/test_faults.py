@@ -156,7 +156,9 @@ def _has_sent(cluster: Cluster, task: str) -> bool:
 
 @pytest.mark.row("E4")
 @pytest.mark.parametrize("what", ["task", "executor"])
-def test_a_killed_writer_writes_again_and_its_copies_can_be_told(cluster: Cluster, tmp_path: Path, what: str) -> None:
+def test_a_killed_writer_writes_again_and_its_copies_can_be_recognized(
+    cluster: Cluster, tmp_path: Path, what: str
+) -> None:
     cluster.create_topic("out", queues=2)
     begun, sent = tmp_path / "begun", tmp_path / "sent"
     command = [sys.executable, "-c", KILLED_WRITE, what, str(begun), str(sent)]

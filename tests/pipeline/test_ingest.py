@@ -74,7 +74,7 @@ def test_every_message_is_there_once_and_a_second_run_brings_what_is_new(
     assert {row.topic for row in read_ingested(spark, wanted.to).collect()} == {"orders"}
 
 
-def test_a_continuous_one_goes_on_until_it_is_stopped(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_continuous_one_continues_until_it_is_stopped(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     cluster.create_topic("orders", queues=2)
     sent = sent_places(send(cluster.namesrv, numbered("orders", 10)))
     seen = 0
@@ -208,7 +208,7 @@ def test_a_job_says_that_there_is_no_java(
     assert "Spark needs Java 17 or later; on Debian: apt-get install" in one_line(capsys.readouterr().err)
 
 
-def test_a_client_of_spark_connect_is_told_why_not(tmp_path: Path) -> None:
+def test_a_client_of_spark_connect_is_refused_with_the_reason(tmp_path: Path) -> None:
     class Remote:
         """As Spark Connect's session: it has no such attribute."""
 

@@ -25,14 +25,14 @@ def test_new_folders_get_the_new_card() -> None:
     assert check(WANTED, output(), checkpoint()) == WANTED
 
 
-def test_a_restart_goes_on_under_the_known_id() -> None:
+def test_a_restart_continues_under_the_known_id() -> None:
     found = check(
         WANTED, output(KNOWN, "topic=orders", has_batches=True), checkpoint(KNOWN, "commits", has_batches=True)
     )
     assert found.ingest_id == "known"
 
 
-def test_a_start_that_died_before_the_checkpoint_had_its_card_goes_on() -> None:
+def test_a_start_that_died_before_the_checkpoint_had_its_card_continues() -> None:
     assert check(WANTED, output(KNOWN), checkpoint()).ingest_id == "known"
 
 
@@ -88,7 +88,7 @@ def test_a_card_reads_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"ingestId":"a","topics":[],"partitionBy":[],"version":9}'])
-def test_a_damaged_card_or_a_newer_one_is_told(text: str) -> None:
+def test_a_damaged_card_or_a_newer_one_is_reported(text: str) -> None:
     with pytest.raises(UsageError, match="/table"):
         Card.decode(text, "/table")
 

@@ -11,7 +11,7 @@ from staticfire.pipeline.local_spark import check_java, java_version
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
-def test_a_missing_package_is_told_in_one_line(
+def test_a_missing_package_is_reported_in_one_line(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(local_spark, "find_spec", lambda name: None if name == package else object())
@@ -32,7 +32,7 @@ def test_version_of_java_is_read(said: str, version: int | None) -> None:
     assert java_version(said) == version
 
 
-def test_missing_java_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_missing_java_is_reported_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(
         SparkMissing, match="java isn't found on PATH, and JAVA_HOME isn't set: Spark needs Java 17 or later"
     ):
@@ -41,7 +41,7 @@ def test_missing_java_is_told_with_the_way_out(tmp_path: Path) -> None:
         check_java({"JAVA_HOME": str(tmp_path)})
 
 
-def test_old_java_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_old_java_is_reported_with_the_remedy(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)

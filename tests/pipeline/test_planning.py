@@ -86,7 +86,7 @@ def test_end_behind_what_is_there_is_a_loss() -> None:
     )
 
 
-def test_queue_made_anew_is_a_loss_and_is_read_from_its_begin() -> None:
+def test_queue_created_again_is_a_loss_and_is_read_from_its_begin() -> None:
     there = QueueEnds(0, 4)
     assert plan_reads({A0: 100}, {A0: 4}, {A0: there}) == (
         [QueueRange(A0, 0, 4)],
@@ -98,7 +98,7 @@ def test_nothing_wanted_is_no_loss_even_where_the_place_is_gone() -> None:
     assert plan_reads({A0: 10}, {A0: 10}, {A0: QueueEnds(40, 60)}) == ([], [])
 
 
-def test_quiet_cluster_is_asked_seldom_and_a_busy_one_always() -> None:
+def test_quiet_cluster_is_queried_seldom_and_a_busy_one_always() -> None:
     pace = PollPace()
     assert pace.wait_ms(UptimeMs(1_000)) == 0
     pace.asked(UptimeMs(1_000), changed=False)

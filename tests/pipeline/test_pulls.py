@@ -78,7 +78,7 @@ async def test_messages_that_are_gone_end_the_read_or_are_left_out(cluster: Asyn
         assert await read_all(client, lenient, QueueRange(FIRST, 50, 55)) == []
 
 
-async def test_refused_pull_is_told_with_the_brokers_words(cluster: AsyncCluster) -> None:
+async def test_refused_pull_is_reported_with_the_brokers_words(cluster: AsyncCluster) -> None:
     options = await fill(cluster, 1)
     async with ClusterClient(cluster.namesrv) as client:
         with pytest.raises(
@@ -121,7 +121,7 @@ async def test_broker_that_stays_away_is_named_after_a_while() -> None:
                 await read_all(client, options, QueueRange(FIRST, 0, 3))
 
 
-async def test_survey_tells_queues_ends_and_moments(cluster: AsyncCluster) -> None:
+async def test_survey_returns_queues_ends_and_moments(cluster: AsyncCluster) -> None:
     await fill(cluster, 5)
     async with ClusterClient(cluster.namesrv) as client:
         queues = await find_queues(client, ["orders"])

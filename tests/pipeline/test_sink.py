@@ -136,7 +136,7 @@ def test_what_cant_be_is_one_line(
         write(frame, cluster, **options)
 
 
-def test_a_task_that_is_tried_again_makes_copies_that_can_be_told(cluster: Cluster) -> None:
+def test_a_task_that_is_tried_again_makes_copies_that_can_be_recognized(cluster: Cluster) -> None:
     cluster.create_topic("out", queues=2)
     options = SinkOptions(cluster.namesrv, "out", rows_per_send=10)
     batches = [pa.record_batch({"value": [b"%d" % number for number in range(at, at + 30)]}) for at in (0, 30, 60)]

@@ -89,7 +89,7 @@ async def test_rows_wait_for_an_earlier_one_of_their_queue_that_is_retried(
     assert first_copies == ["k-1", "k-2", "k-3", "k-4"]
 
 
-async def test_other_queues_go_on_while_one_waits(shop: FaultyShop, task: Task) -> None:
+async def test_other_queues_continue_while_one_waits(shop: FaultyShop, task: Task) -> None:
     await shop.add(code="SEND_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", lifetime="2s")
     sender = await task.open()
     await sender.offer([*keyed("k-1", "k-2"), *keyed("b-1", "b-2", topic=OTHER)])

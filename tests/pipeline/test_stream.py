@@ -57,7 +57,7 @@ def test_new_queue_and_new_broker_entry_are_read_from_their_begin(
     assert [bodies(batch) for batch in stream.run()] == [[2, 3]]
 
 
-def test_stream_starts_at_the_latest_unless_told_otherwise(
+def test_stream_starts_at_the_latest_unless_an_option_says_otherwise(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.create_topic("orders", queues=1)
@@ -107,7 +107,7 @@ def test_pattern_meets_new_topics_while_the_query_runs_and_only_what_matches_com
         query.stop()
 
 
-def test_topic_made_anew_fails_the_stream_or_is_read_from_its_begin(
+def test_topic_created_again_fails_the_stream_or_is_read_from_its_begin(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.create_topic("orders", queues=1)
@@ -134,7 +134,7 @@ def test_topic_made_anew_fails_the_stream_or_is_read_from_its_begin(
         ({"maxOffsetsPerTrigger": "-1"}, "maxOffsetsPerTrigger=-1: write a whole number of at least 1"),
     ],
 )
-def test_bad_stream_is_told_in_one_line(
+def test_bad_stream_is_reported_in_one_line(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, options: dict[str, str], words: str
 ) -> None:
     cluster.create_topic("orders", queues=1)

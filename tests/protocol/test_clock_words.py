@@ -27,7 +27,7 @@ def test_words_are_requests(text: str, request_: Clock) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-2h", "+2 fortnights", "x", "advance", "60 x", "1e9x", "nowish"])
-def test_other_words_are_told_what_there_is(text: str) -> None:
+def test_other_words_get_a_list_of_the_valid_ones(text: str) -> None:
     with pytest.raises(UsageError, match="is not an operation of the clock; write \\+2h, freeze, run"):
         parse_clock_words(text)
 

@@ -97,7 +97,7 @@ def test_without_the_library_it_says_how_to_get_it(kind: CompressionKind) -> Non
     assert checked_kind("zlib") is CompressionKind.ZLIB
 
 
-def test_a_kind_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_name_of_a_kind_is_refused() -> None:
     with pytest.raises(UsageError, match=r"'snappy' is unknown; known are zlib, lz4, zstd"):
         ProducerSettings(compress_type="snappy")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"'snappy' is unknown; known are \"lz4\", \"zstd\", \"zlib\""):

@@ -39,7 +39,7 @@ def test_durations_are_read(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "+", "2", "2 hours", "h", "30m1h", "1h1h", "-2h", "1e3s", "٢h", "1,5h", "2H"])
-def test_what_is_no_duration_is_told_what_is(text: str) -> None:
+def test_an_invalid_duration_is_refused_with_valid_ones(text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration; write 2h, 1h30m, 90s, 500ms or 2d"):
         parse_duration(text)
 
@@ -76,7 +76,7 @@ def test_moments_are_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "2026-13-01", "12:00", "2026-11-21T25:00:00Z", "1" * 16])
-def test_what_is_no_moment_is_told_what_is(text: str) -> None:
+def test_an_invalid_moment_is_refused_with_valid_ones(text: str) -> None:
     with pytest.raises(UsageError, match="is not a time; write 2026-11-21T13:30:00Z, or milliseconds"):
         parse_moment(text)
 

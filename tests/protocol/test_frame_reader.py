@@ -189,7 +189,7 @@ def test_bytes_that_come_while_calls_wait_are_behind_them() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=["native", "json", "rocketmq"])
-def test_what_nobody_handles_or_can_be_read_is_refused_in_its_place(codec: Any) -> None:
+def test_what_has_no_handler_or_cant_be_read_is_refused_in_its_place(codec: Any) -> None:
     unknown, unread = codec.encode_request(SEND, 1, False), codec.encode_request(GetMaxOffset("t", 3), 2, False)
     unread = (
         unread.replace(b"\xa1t\x03", b"\xa1t\xc0").replace(b'"3"', b'"x"').replace(b"\x00\x00\x013", b"\x00\x00\x01x")

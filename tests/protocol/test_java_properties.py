@@ -13,11 +13,11 @@ def test_comments_and_blank_lines_are_skipped() -> None:
     assert read_properties("# a=1\r\n  ! b=2\r\n\r\n  c=3") == {"c": "3"}
 
 
-def test_a_line_goes_on_after_a_backslash() -> None:
+def test_a_line_continues_after_a_backslash() -> None:
     assert read_properties("a=1,\\\n    2\nb=x\\\\\nc=3\\") == {"a": "1,2", "b": "x\\", "c": "3"}
 
 
-def test_a_line_that_goes_on_is_no_comment() -> None:
+def test_a_continued_line_is_no_comment() -> None:
     assert read_properties("\\\n# a=1\na=\\\n!2") == {"#": "a=1", "a": "!2"}
 
 

@@ -117,7 +117,7 @@ def test_a_heartbeat_has_a_number_of_groups_and_topics_at_most(codec: int, data:
     assert where in refused
 
 
-def test_an_answer_that_was_asked_for_may_be_longer_than_a_request() -> None:
+def test_an_answer_to_our_request_may_be_longer_than_a_request() -> None:
     """What a consumer does, as fastjson writes it: with objects as keys, which isn't standard."""
     queues = {MessageQueue("t", "b", number): ProcessQueueInfo() for number in range(5_000)}
     frame = codec_for(JSON).encode_answer(RunningInfoAnswer(body=ConsumerRunningInfo(mq_table=queues)), 7, b"")

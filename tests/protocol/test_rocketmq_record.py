@@ -155,7 +155,7 @@ def test_a_pulls_answer_is_one_record_behind_the_other() -> None:
     assert split_rocketmq(b"") == []
 
 
-def test_a_body_that_does_not_match_its_crc_is_an_error_unless_nobody_wants_to_know() -> None:
+def test_a_body_that_does_not_match_its_crc_is_an_error_unless_checking_is_off() -> None:
     damaged = USUAL.replace(b"hi", b"ho")
     with pytest.raises(ProtocolError, match="CRC"):
         from_rocketmq(damaged)

@@ -40,12 +40,12 @@ def test_conditions_want_the_messages_that_rocketmq_gives() -> None:
     assert {text: judged(text) for text in said} == said
 
 
-def test_faults_are_told_in_rocketmqs_words() -> None:
+def test_faults_are_reported_in_rocketmqs_words() -> None:
     said = {text: said for text, said in SAID.items() if isinstance(said, str) and text not in BEHIND_A_PLUS}
     assert {text: judged(text) for text in said} == said
 
 
-def test_a_fault_behind_a_plus_is_told_where_it_is() -> None:
+def test_a_fault_behind_a_plus_is_reported_with_its_place() -> None:
     assert 'Encountered "<EOF>" at line 1, column 3.' in str(judged("+ +"))
 
 

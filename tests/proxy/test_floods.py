@@ -207,7 +207,7 @@ async def test_a_window_that_grows_by_a_byte_now_and_then_is_as_good_as_none(bes
     assert attacker.goodbye[0] == H2Code.ENHANCE_YOUR_CALM
 
 
-async def test_a_stream_that_isnt_taken_for_long_is_reset_and_the_others_go_on(besieged: Besieged) -> None:
+async def test_a_stream_that_isnt_read_for_long_is_reset_and_the_others_continue(besieged: Besieged) -> None:
     client = await besieged.client(window=2_000)
     client.takes = False
     stalled = client.open("ReceiveMessage")

@@ -85,7 +85,7 @@ async def test_what_a_simple_consumer_puts_off_is_still_its_own(stand: GrpcStand
     assert await failed(stand) == [False]
 
 
-async def test_nobody_else_gets_a_message_that_a_client_works_on(stand: GrpcStand) -> None:
+async def test_no_other_client_gets_a_message_that_one_works_on(stand: GrpcStand) -> None:
     message = await working(stand)
     await keep_alive(stand, 10, "c1", "c2")
     assert await stand.bodies(client_id="c2", auto_renew=True) == []

@@ -82,7 +82,7 @@ def data(stream_id: int, size: int, flags: int = 0) -> bytes:
     ],
     ids=lambda value: value.name if isinstance(value, H2Code) else "",
 )
-def test_a_client_that_breaks_a_rule_of_the_connection_is_told(said: bytes, code: H2Code) -> None:
+def test_a_client_that_breaks_a_rule_of_the_connection_gets_an_error(said: bytes, code: H2Code) -> None:
     http2 = Http2(LIMITS)
     with pytest.raises(Http2Fault) as caught:
         http2.receive(said)
@@ -187,7 +187,7 @@ def test_nothing_comes_behind_the_end_of_a_clients_side() -> None:
         [*OPEN[1:3], (":path", "/x")],
     ],
 )
-def test_a_call_with_malformed_fields_is_reset_and_nobody_hears_of_it(fields: list[tuple[str, str]]) -> None:
+def test_a_call_with_malformed_fields_is_reset_and_reaches_no_handler(fields: list[tuple[str, str]]) -> None:
     http2 = Http2(LIMITS)
     http2.receive(BEGIN)
     http2.outflow.flush()

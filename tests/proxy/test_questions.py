@@ -24,7 +24,7 @@ async def ask_broker(stand: GrpcStand, request: Any) -> Any:
     return await stand.cluster.ask(stand.cluster.brokers["broker-a"], request, 12_000)
 
 
-async def test_a_client_is_asked_for_its_stacks(stand: GrpcStand) -> None:
+async def test_a_client_is_queried_for_its_stacks(stand: GrpcStand) -> None:
     stream = await stand.consumer()
     await stand.world.run_for(seconds=1)
     plain = await ask_broker(stand, GetConsumerRunningInfo(GROUP, "c1"))
@@ -71,7 +71,7 @@ async def test_a_client_that_says_nothing_is_busy(stand: GrpcStand) -> None:
 
 
 @pytest.mark.parametrize(("group", "client_id"), [(GROUP, "c2"), ("others", "c1"), (GROUP, "")])
-async def test_nobody_is_asked_who_isnt_there(stand: GrpcStand, group: str, client_id: str) -> None:
+async def test_no_check_goes_to_a_client_that_is_gone(stand: GrpcStand, group: str, client_id: str) -> None:
     await stand.consumer()
     await stand.world.run_for(seconds=1)
     answer = await ask_broker(stand, GetConsumerRunningInfo(group, client_id, True))

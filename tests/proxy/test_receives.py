@@ -141,13 +141,13 @@ async def test_a_filter_lets_through_what_is_wanted(
     assert set(await stand.bodies(filter_expression=tags(expression, kind))) == wanted
 
 
-async def test_a_batch_is_as_long_as_asked(stand: GrpcStand) -> None:
+async def test_a_batch_is_as_long_as_requested(stand: GrpcStand) -> None:
     await ready(stand, *[b"%d" % number for number in range(40)], queues=1)
     assert len(await stand.bodies(batch_size=3)) == 3
     assert len(await stand.bodies(batch_size=1_000)) == 32
 
 
-async def test_both_of_two_brokers_are_asked(world: Any) -> None:
+async def test_both_of_two_brokers_are_queried(world: Any) -> None:
     stand = await GrpcStand(world, brokers=2).start()
     for broker in stand.cluster.brokers:
         await stand.put_topic(queues=1, broker=broker)

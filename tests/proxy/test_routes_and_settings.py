@@ -136,7 +136,7 @@ async def test_what_the_proxy_never_had_is_unimplemented(stand: GrpcStand, name:
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_producer_is_told_how_to_send(stand: GrpcStand) -> None:
+async def test_a_producer_gets_settings_for_sends(stand: GrpcStand) -> None:
     wanted = producer_settings("not-there-yet")
     wanted.publishing.max_body_size = 134_217_728
     wanted.access_point.CopyFrom(ENDPOINTS)
@@ -152,7 +152,7 @@ async def test_a_producer_is_told_how_to_send(stand: GrpcStand) -> None:
     assert not answer.metric.on
 
 
-async def test_a_consumer_is_told_how_its_group_is(stand: GrpcStand) -> None:
+async def test_a_consumer_gets_news_about_its_group(stand: GrpcStand) -> None:
     await stand.put_topic("orders")
     answer = await stand.stream().settings(consumer_settings("new"))
     assert answer.backoff_policy.max_attempts == 17
@@ -211,7 +211,7 @@ async def test_half_closed_streams_end_and_their_clients_stay(stand: GrpcStand) 
 
 
 @pytest.mark.parametrize("name", ["Heartbeat", "NotifyClientTermination"])
-async def test_nobody_hears_of_a_client_without_settings(stand: GrpcStand, name: str) -> None:
+async def test_a_client_without_settings_is_not_registered(stand: GrpcStand, name: str) -> None:
     answer = await stand.call(name, group=resource(GROUP))
     assert (answer.status.code, answer.status.message) == (40015, "cannot find client settings for this client")
 

@@ -117,7 +117,7 @@ async def test_the_type_of_a_message_is_what_its_properties_make_it(
     assert (await stand.send(topic, **system)).status.code == pb.Code.OK
 
 
-async def test_of_several_faults_the_first_in_rocketmqs_order_is_told(stand: GrpcStand) -> None:
+async def test_of_several_faults_the_first_in_rocketmqs_order_is_reported(stand: GrpcStand) -> None:
     both = [sent(TOPIC), sent("other", b"")]
     assert (await stand.call("SendMessage", messages=both)).status.code == 40016
     assert (await stand.call("SendMessage")).status.code == 40016
@@ -226,7 +226,7 @@ async def test_a_topic_that_changes_its_type_accepts_messages_of_that_type_at_on
     assert (await stand.send()).status.code == 40014
 
 
-async def test_a_broker_that_is_gone_is_told_of_and_back_when_it_is(stand: GrpcStand) -> None:
+async def test_a_broker_that_is_gone_is_reported_and_so_is_its_return(stand: GrpcStand) -> None:
     await stand.put_topic()
     assert (await stand.send()).status.code == pb.Code.OK
     stand.world.kill("broker-a")

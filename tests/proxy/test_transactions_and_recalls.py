@@ -68,7 +68,7 @@ async def test_a_resolution_that_says_nothing_leaves_it_open(stand: GrpcStand) -
     assert command.recover_orphaned_transaction_command.transaction_id == transaction_id
 
 
-async def test_a_client_is_asked_what_became_of_a_transaction(stand: GrpcStand) -> None:
+async def test_a_client_gets_a_check_of_its_transaction(stand: GrpcStand) -> None:
     stream = await stand.producer(TOPIC)
     transaction_id = await half(stand)
     command = (await stream.heard()).recover_orphaned_transaction_command
@@ -81,7 +81,7 @@ async def test_a_client_is_asked_what_became_of_a_transaction(stand: GrpcStand) 
     assert await settled(stand) == [b"x"]
 
 
-async def test_a_client_that_was_asked_several_times_may_still_end_its_transaction(stand: GrpcStand) -> None:
+async def test_a_client_that_got_several_checks_may_still_end_its_transaction(stand: GrpcStand) -> None:
     """Each check gives it half a minute more; that of the send is over by then."""
     stream = await stand.producer(TOPIC)
     transaction_id = await half(stand)
@@ -102,7 +102,9 @@ async def test_an_end_that_its_broker_did_not_get_can_be_repeated(stand: GrpcSta
     assert await settled(stand) == [b"x"]
 
 
-async def test_another_client_is_asked_when_the_first_has_gone_and_a_new_one_by_a_new_proxy(stand: GrpcStand) -> None:
+async def test_another_client_gets_the_check_when_the_first_has_gone_and_a_new_one_from_a_new_proxy(
+    stand: GrpcStand,
+) -> None:
     first = await stand.producer(TOPIC, client_id="p1")
     await stand.put_topic(TOPIC, "TRANSACTION")
     assert (await stand.send(message_type=TRANSACTION)).status.code == pb.Code.OK
@@ -116,7 +118,7 @@ async def test_another_client_is_asked_when_the_first_has_gone_and_a_new_one_by_
     assert await settled(stand) == [b"x"]
 
 
-async def test_clients_are_asked_in_turn(stand: GrpcStand) -> None:
+async def test_clients_get_checks_in_turn(stand: GrpcStand) -> None:
     streams = [await stand.producer(TOPIC, client_id=f"p{number}") for number in range(2)]
     for number in range(4):
         await half(stand, f"h{number}")

@@ -97,7 +97,7 @@ async def test_calls_of_all_kinds_share_a_connection(served: Served) -> None:
         ),
     ],
 )
-async def test_what_goes_wrong_is_told_with_the_call(
+async def test_what_goes_wrong_is_reported_with_the_call(
     served: Served, name: str, message: bytes, metadata: tuple[tuple[str, str], ...], status: GrpcStatus, words: str
 ) -> None:
     client = await served.client()

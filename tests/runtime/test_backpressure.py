@@ -92,7 +92,7 @@ def opaques(data: bytes | bytearray) -> list[int]:
 
 
 @pytest.mark.parametrize("codec", [NATIVE_CODEC, JSON_CODEC], ids=["native", "json"])
-async def test_requests_of_one_read_wait_while_nobody_takes_the_answers(codec: Any) -> None:
+async def test_requests_of_one_read_wait_while_the_answers_are_not_read(codec: Any) -> None:
     dispatcher = Dispatcher()
     dispatcher.handle(30, lambda call: Answer(body=bytes(ANSWER_BYTES)))
     connection, wire = a_connection(dispatcher)

@@ -32,7 +32,7 @@ def children() -> Iterator[Children]:
         started.close()
 
 
-def test_child_is_ready_and_stops_when_asked(children: Children) -> None:
+def test_child_is_ready_and_stops_on_request(children: Children) -> None:
     child = children.spawn(plan())
     children.wait_ready([child])
     assert children.stop([child]) == []
@@ -49,7 +49,7 @@ def test_child_that_is_signalled_twice_still_stops_in_order(children: Children) 
     assert child.exit_code == 0
 
 
-def test_child_that_is_killed_by_somebody_is_told() -> None:
+def test_child_that_another_program_kills_is_reported() -> None:
     dead: list[Child] = []
     children = Children(subprocess.DEVNULL, on_death=dead.append)
     child = children.spawn(plan())
@@ -63,7 +63,7 @@ def test_child_that_is_killed_by_somebody_is_told() -> None:
     children.close()
 
 
-def test_child_that_is_killed_by_somebody_shortly_before_it_is_stopped_is_told() -> None:
+def test_child_that_another_program_kills_shortly_before_its_stop_is_reported() -> None:
     dead: list[Child] = []
     children = Children(subprocess.DEVNULL, on_death=dead.append)
     first, second = (children.spawn(plan()) for _ in range(2))
@@ -77,7 +77,7 @@ def test_child_that_is_killed_by_somebody_shortly_before_it_is_stopped_is_told()
     children.close()
 
 
-def test_what_children_write_goes_on_without_who_should_read_it() -> None:
+def test_output_of_children_continues_without_its_reader() -> None:
     """A pipe behind our stderr that nobody reads: what doesn't fit is dropped and counted, and nobody waits."""
     reading, writing = os.pipe()
     children = Children(subprocess.DEVNULL, stderr=writing)
@@ -144,7 +144,7 @@ def early(begun: list[AnyProcess]) -> Iterator[EarlyStart]:
     started.close()
 
 
-def test_a_process_that_was_started_early_becomes_what_it_is_told(early: EarlyStart) -> None:
+def test_a_process_that_was_started_early_becomes_the_requested_program(early: EarlyStart) -> None:
     children = Children(subprocess.DEVNULL, early=early)
     first, second = plan("first"), plan("second")
     port = first.sock.getsockname()[1]
@@ -158,7 +158,7 @@ def test_a_process_that_was_started_early_becomes_what_it_is_told(early: EarlySt
     children.close()
 
 
-def test_early_processes_whom_nobody_needs_are_gone(early: EarlyStart, begun: list[AnyProcess]) -> None:
+def test_early_processes_that_are_not_needed_are_gone(early: EarlyStart, begun: list[AnyProcess]) -> None:
     early.close()
     assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
@@ -173,7 +173,7 @@ def test_an_early_process_ends_with_its_parent(early: EarlyStart) -> None:
     process.stderr.close()
 
 
-def test_an_early_process_that_has_died_is_told_as_any_other(early: EarlyStart, begun: list[AnyProcess]) -> None:
+def test_an_early_process_that_has_died_is_reported_as_any_other(early: EarlyStart, begun: list[AnyProcess]) -> None:
     begun[0].kill()
     begun[0].wait()
     children = Children(subprocess.DEVNULL, early=early)

@@ -245,7 +245,7 @@ async def test_a_frame_over_the_limit_is_refused_before_its_body_is_read() -> No
     assert wire.closed
 
 
-async def test_an_answer_reaches_who_asked() -> None:
+async def test_an_answer_reaches_the_requesting_client() -> None:
     client = Connection(Dispatcher(), NATIVE_CODEC, accepting=False)
     server, server_wire, _ = a_server()
     wire = Wire()
@@ -277,7 +277,7 @@ async def test_no_answer_in_time_is_a_timeout() -> None:
         await client.ask(GetMaxOffset("t", 1), 1)
 
 
-async def test_who_is_told_hears_of_an_answer_within_the_read_that_brings_it() -> None:
+async def test_a_callback_gets_an_answer_within_the_read_that_brings_it() -> None:
     server, server_wire, _ = a_server()
     client, wire = Connection(Dispatcher(), NATIVE_CODEC, accepting=False), Wire()
     client.connection_made(wire)
@@ -295,7 +295,7 @@ async def test_who_is_told_hears_of_an_answer_within_the_read_that_brings_it() -
     assert isinstance(outcomes[2], ConnectionLost)
 
 
-async def test_who_fails_to_handle_an_answer_harms_nobody_else() -> None:
+async def test_a_failure_to_handle_an_answer_harms_no_other_request() -> None:
     server, server_wire, _ = a_server()
     client, wire = Connection(Dispatcher(), NATIVE_CODEC, accepting=False), Wire()
     client.connection_made(wire)

@@ -69,7 +69,7 @@ def test_rocketmqs_names_count_in_files_flags_and_updates(tmp_path: Path, line: 
     assert change_settings(BrokerSettings(), {key: value}).settings == expected
 
 
-def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:
+def test_what_means_nothing_here_is_reported_in_one_line(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "haListenPort=10912\nauthenticationStrategy=x\nstorePathCommitLog=/store/commitlog\n")
     assert conf.settings == BrokerSettings()
     assert conf.told == [
@@ -77,7 +77,7 @@ def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_name_that_nobody_knows_is_told_with_the_likely_one(tmp_path: Path) -> None:
+def test_an_unknown_name_is_reported_with_the_likely_one(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "autoCreateTopicEnabel=false\nwhatever=1\nhaListenPrt=1\n")
     assert conf.settings == BrokerSettings()
     assert conf.told == [
@@ -87,7 +87,7 @@ def test_a_name_that_nobody_knows_is_told_with_the_likely_one(tmp_path: Path) ->
     ]
 
 
-def test_a_value_that_is_no_literal_is_told_and_the_default_counts(tmp_path: Path) -> None:
+def test_a_value_that_is_no_literal_is_reported_and_the_default_applies(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "syncFlushTimeout=29*1000\nflushDiskType=SOMETIMES\nbrokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
     assert conf.told == [
@@ -125,7 +125,7 @@ def test_a_value_that_nothing_could_work_with_is_refused(tmp_path: Path, line: s
     assert [(line in words, takes in words, "\n" in words) for words in refused] == [(True, True, False)] * 3
 
 
-def test_a_file_full_of_unknown_names_is_told_in_some_lines(tmp_path: Path) -> None:
+def test_a_file_full_of_unknown_names_is_reported_in_a_few_lines(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "".join(f"setting{number}=1\n" for number in range(5_000)) + "brokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
     assert len(conf.told) == 21

@@ -76,7 +76,7 @@ async def test_no_answer_is_a_timeout_that_names_the_place() -> None:
             sock.close()
 
 
-async def test_every_refusal_names_the_place_as_it_was_asked_for() -> None:
+async def test_every_refusal_names_the_place_as_it_was_requested() -> None:
     with socket.socket() as sock:
         sock.bind((LOOPBACK, 0))  # It doesn't listen, and no other program can take its port.
         port = sock.getsockname()[1]

@@ -27,7 +27,7 @@ async def test_functions_run_in_threads_beside_each_other_up_to_the_maximum() ->
     await workers.close()
 
 
-async def test_closing_waits_for_what_runs_while_the_loop_goes_on() -> None:
+async def test_closing_waits_for_running_work_while_the_loop_continues() -> None:
     workers = LiveWorkers()
     loop, begun, may_end = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 

@@ -27,7 +27,7 @@ def test_lines_leave_at_once_when_they_are_taken() -> None:
     os.close(writing)
 
 
-def test_a_pipe_that_nobody_reads_stops_nobody_and_what_was_dropped_is_told() -> None:
+def test_a_pipe_without_a_reader_stops_no_process_and_dropped_lines_are_counted() -> None:
     reading, writing = os.pipe()
     sink = LogSink(writing)
     log(sink, 2_000)
@@ -44,7 +44,7 @@ def test_a_pipe_that_nobody_reads_stops_nobody_and_what_was_dropped_is_told() ->
     os.close(writing)
 
 
-def test_nobody_behind_stderr_is_no_error() -> None:
+def test_no_reader_behind_stderr_is_no_error() -> None:
     reading, writing = os.pipe()
     sink = LogSink(writing)
     os.close(reading)
@@ -56,7 +56,7 @@ def test_nobody_behind_stderr_is_no_error() -> None:
     os.close(full)
 
 
-def test_a_program_that_logs_into_a_pipe_that_nobody_reads_ends_by_itself() -> None:
+def test_a_program_that_logs_into_a_pipe_without_a_reader_ends_by_itself() -> None:
     program = (
         "from staticfire.runtime.log import logger\n"
         "for _ in range(5000): logger('broker').error('broken', text='x' * 500)\n"

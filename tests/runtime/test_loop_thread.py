@@ -89,7 +89,7 @@ def test_cancelled_future_cancels_its_coroutine(thread: LoopThread) -> None:
     assert ended in ([], ["cleaned up"])  # Nothing at all where it hadn't begun.
 
 
-def test_thread_that_would_wait_for_itself_is_told(thread: LoopThread) -> None:
+def test_thread_that_would_wait_for_itself_gets_an_error(thread: LoopThread) -> None:
     async def nested() -> None:
         thread.call(forever())
 
@@ -98,7 +98,7 @@ def test_thread_that_would_wait_for_itself_is_told(thread: LoopThread) -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_what_ends_the_loop_is_raised_where_somebody_waits(thread: LoopThread, error: type[BaseException]) -> None:
+def test_what_ends_the_loop_is_raised_where_a_caller_waits(thread: LoopThread, error: type[BaseException]) -> None:
     async def end_it() -> None:
         raise error(3)
 
@@ -114,7 +114,7 @@ def test_what_ends_the_loop_is_raised_where_somebody_waits(thread: LoopThread, e
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_child_of_a_fork_is_told_and_closes_nothing(thread: LoopThread) -> None:
+def test_child_of_a_fork_gets_an_error_and_closes_nothing(thread: LoopThread) -> None:
     async def answer() -> int:
         return 7
 

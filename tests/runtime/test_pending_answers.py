@@ -58,7 +58,7 @@ def test_what_is_answered_expires_never_and_is_taken_once(stand: Stand) -> None:
     assert stand.expired == [("request 2", 0.02)]
 
 
-def test_who_asks_again_when_it_expires_waits_anew(stand: Stand) -> None:
+def test_a_request_that_is_repeated_when_it_expires_waits_again(stand: Stand) -> None:
     stand.then = lambda: stand.add(2, 10) if len(stand.expired) == 1 else None
     stand.add(1, 10)
     stand.run_for(1)

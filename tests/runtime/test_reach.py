@@ -54,7 +54,7 @@ def test_this_machine_is_near_itself() -> None:
     assert live_surroundings().has_near("127.0.0.1")
 
 
-def test_a_mapping_is_told_to_who_comes_through_it_only() -> None:
+def test_a_mapping_is_shown_only_to_clients_that_come_through_it() -> None:
     reach = Reach(external_host="127.0.0.1")
     assert reach.address(STRAIGHT, is_near=False) == ("127.0.0.1", 10911)
     assert reach.address(STRAIGHT, is_near=True) == STRAIGHT

@@ -86,7 +86,7 @@ def test_what_a_forked_server_writes_to_stderr_is_its_own(early: EarlyStart, tmp
     children.close()
 
 
-def test_forked_servers_that_nobody_took_are_gone() -> None:
+def test_forked_servers_that_were_not_used_are_gone() -> None:
     started = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], subprocess.DEVNULL)
     awaited = started._awaited[0][1]  # house: a process that is forked, but isn't known yet, can't be caught in time
     process = awaited.process()

@@ -136,7 +136,7 @@ class Recorded(NamedTuple):
         return self.recorded
 
 
-async def test_what_somebody_can_do_who_reads_plain_text(world: SimulatedWorld) -> None:
+async def test_what_a_reader_of_plain_text_can_do(world: SimulatedWorld) -> None:
     """As with RocketMQ: repeat what it has read, until the secret changes; nothing else. With TLS it reads nothing."""
     asker = await judging(world)
     await asker.user()

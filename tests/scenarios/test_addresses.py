@@ -83,9 +83,7 @@ async def start(world: SimulatedWorld, **settings: object) -> Stand:
     return stand
 
 
-async def test_each_is_told_the_address_that_it_can_reach(
-    world: SimulatedWorld, neighbour: Told, outsider: Told
-) -> None:
+async def test_each_gets_the_address_that_it_can_reach(world: SimulatedWorld, neighbour: Told, outsider: Told) -> None:
     await start(world, external_host="127.0.0.1")
     assert set((await neighbour.everywhere()).values()) == {BROKER}
     assert set((await outsider.everywhere()).values()) == {"127.0.0.1:10911"}
@@ -103,7 +101,7 @@ async def test_what_is_advertised_wins_for_everyone(world: SimulatedWorld, neigh
     assert set((await outsider.everywhere()).values()) == {"192.168.1.5:1"}
 
 
-async def test_a_name_is_told_where_names_can_stand(world: SimulatedWorld, neighbour: Told) -> None:
+async def test_a_name_is_reported_where_names_are_allowed(world: SimulatedWorld, neighbour: Told) -> None:
     await start(world, broker_ip1="rmqbroker")
     told = await neighbour.everywhere()
     assert {told[place] for place in ("route", "cluster", "system topics")} == {"rmqbroker:10911"}

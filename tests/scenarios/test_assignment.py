@@ -60,7 +60,7 @@ async def set_mode(stand: BrokerStand, share: int, topic: str = "orders", mode: 
     return await stand.ask(SetMessageRequestMode(body=MessageRequestMode(topic, "billing", mode, share)))
 
 
-async def test_nobody_is_online(stand: BrokerStand) -> None:
+async def test_no_client_is_online(stand: BrokerStand) -> None:
     assert await assigned(stand, "c1") is None
     assert await assigned(stand, "c1", topic="NOPE") is None
     assert await assigned(stand, "c1", model="BROADCASTING") == [0, 1, 2, 3]

@@ -30,7 +30,7 @@ def narrow(world: SimulatedWorld, shop: Shop, random: Random) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", first_and_slow(range(5), 2))
-async def test_nobody_waits_for_ever(
+async def test_no_caller_waits_for_ever(
     world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch, protocol: str, seed: int
 ) -> None:
     random = Random(seed)

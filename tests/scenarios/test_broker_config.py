@@ -195,7 +195,7 @@ async def test_all_settings_can_be_sent_as_they_were_read(stand: Stand) -> None:
     assert (await config(stand)) == {**settings, "staticfireClock": (await config(stand))["staticfireClock"]}
 
 
-async def test_however_many_names_nobody_knows_an_answer_is_short_and_soon(stand: Stand) -> None:
+async def test_however_many_names_are_unknown_an_answer_is_short_and_soon(stand: Stand) -> None:
     names = "".join(f"setting{number}=1\n" for number in range(14_000))
     answer = await update(stand, names)
     assert answer.code == INVALID
@@ -240,7 +240,7 @@ async def test_message_time_jumps_by_a_java_admins_update(world: SimulatedWorld,
     ("words", "mode"),
     [("freeze", "frozen "), ("skip", "skipping "), ("60x", "60x "), ("run", "real "), ("now", "real")],
 )
-async def test_message_time_goes_on_as_the_property_says(stand: Stand, words: str, mode: str) -> None:
+async def test_message_time_continues_as_the_property_says(stand: Stand, words: str, mode: str) -> None:
     assert (await update(stand, f"staticfireClock={words}")).code == 0
     assert (await config(stand))["staticfireClock"].startswith(mode)
 

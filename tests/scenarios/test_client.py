@@ -107,7 +107,7 @@ async def test_a_held_pull_is_answered_by_the_message_it_waits_for(
 
 @BOTH_PROTOCOLS
 @pytest.mark.row("F1")
-async def test_a_group_goes_on_where_it_committed(world: SimulatedWorld, settings: ClientSettings) -> None:
+async def test_a_group_continues_where_it_committed(world: SimulatedWorld, settings: ClientSettings) -> None:
     machine = await cluster(world)
     queue = MessageQueue("orders", "broker-a", 0)
     async with Admin(NAMESRV, settings, machine) as admin:

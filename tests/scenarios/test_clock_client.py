@@ -103,7 +103,7 @@ async def test_who_keeps_the_cluster_from_resting_is_named(stand: Stand, clock: 
     await consumer.stop()
 
 
-async def test_two_drivers_at_once_are_told_apart(world: SimulatedWorld, stand: Stand, clock: ClusterClock) -> None:
+async def test_two_drivers_at_once_are_distinguished(world: SimulatedWorld, stand: Stand, clock: ClusterClock) -> None:
     consumer = await half_consumed(stand)
     first = world.loop.create_task(clock.advance(by_ms=HOUR_MS, settle_ms_max=2_000))
     await world.run_for(ms=100)
@@ -149,7 +149,7 @@ async def test_a_nameserver_that_isnt_ours_has_no_message_time(stand: Stand) -> 
         await elsewhere.now()
 
 
-async def test_nobody_there_and_no_address_are_told(stand: Stand) -> None:
+async def test_no_server_and_no_address_are_reported(stand: Stand) -> None:
     with pytest.raises(ConnectFailed, match=r"10\.0\.0\.1:1234"):
         await ClusterClock(stand.pool, "10.0.0.1:1234").now()
     with pytest.raises(UsageError, match="host:port"):

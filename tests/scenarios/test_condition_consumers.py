@@ -142,7 +142,7 @@ def test_what_is_no_condition_is_refused_where_it_is_said(condition: str, kind: 
 
 
 @BOTH_PROTOCOLS
-async def test_a_broker_that_has_no_conditions_is_told_of_at_the_start(shop: Shop) -> None:
+async def test_a_broker_without_conditions_is_reported_at_the_start(shop: Shop) -> None:
     for broker in shop.brokers.values():
         address = f"{broker.state.machine.identity.host_ip}:{broker.port}"
         await shop.producer.client.pool.ask(address, UpdateBrokerConfig(body=b"enablePropertyFilter=false"), 1_000)
@@ -157,7 +157,7 @@ async def test_a_broker_that_has_no_conditions_is_told_of_at_the_start(shop: Sho
         await shop.until_heard(1)
 
 
-async def test_a_start_without_a_broker_waits_for_nobody(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_start_without_a_broker_waits_for_no_broker(world: SimulatedWorld, shop: Shop) -> None:
     for name in ("broker-a", "broker-b"):
         world.kill(name)
     async with consumer(shop, "price > 1"):

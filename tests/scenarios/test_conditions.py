@@ -101,7 +101,7 @@ async def test_properties_of_the_system_are_properties(stand: BrokerStand, condi
 @pytest.mark.parametrize(
     ("wanted", "offset", "expected"), [(5, 0, 5), (32, 10, 32), (1, 95, 1), (32, 95, 5), (0, 99, 1)]
 )
-async def test_an_answer_has_no_more_than_was_asked_for_and_goes_on_behind_it(
+async def test_a_response_has_no_more_than_was_requested_and_the_next_continues_behind_it(
     stand: BrokerStand, wanted: int, offset: int, expected: int
 ) -> None:
     await send_prices(stand, range(100))
@@ -173,7 +173,7 @@ async def test_a_held_pull_waits_for_a_message_that_it_wants(world: SimulatedWor
     assert (bodies(answer), answer.next_begin_offset) == ([b"dear"], 2)
 
 
-async def test_a_held_pull_whose_message_never_comes_is_told_where_to_go_on(
+async def test_a_held_pull_whose_message_never_comes_gets_the_next_offset(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
     waiting = world.loop.create_task(stand.ask(a_pull("price > 100", sys_flag=FLAG_SUBSCRIPTION | FLAG_SUSPEND)))

@@ -82,7 +82,7 @@ async def test_members_of_a_group_are_shown(world: SimulatedWorld, stand: Broker
     await client.stop()
 
 
-async def test_who_is_away_is_told(stand: BrokerStand) -> None:
+async def test_an_absent_member_is_reported(stand: BrokerStand) -> None:
     answer = await stand.ask(GetConsumerConnections("billing"))
     assert (answer.code, answer.remark) == (ResponseCode.CONSUMER_NOT_ONLINE, "the consumer group[billing] not online")
     answer = await stand.ask(GetProducerConnections("makers"))
@@ -108,7 +108,7 @@ async def test_who_consumes_what(world: SimulatedWorld, stand: BrokerStand) -> N
 
 @pytest.mark.parametrize("client_codec", [0, 2])
 @pytest.mark.parametrize("tool_codec", [0, 2])
-async def test_a_client_tells_what_it_does_by_way_of_its_broker(
+async def test_a_client_reports_what_it_does_through_its_broker(
     world: SimulatedWorld, stand: BrokerStand, client_codec: int, tool_codec: int
 ) -> None:
     client = Client(world, client_codec)

@@ -41,7 +41,7 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
     ],
     ids=["young", "last", "first", "timestamp"],
 )
-async def test_a_new_group_starts_where_it_was_told(
+async def test_a_new_group_starts_where_its_settings_say(
     world: SimulatedWorld, shop: Shop, settings: dict[str, Any], heard: list[bytes]
 ) -> None:
     await shop.send(b"old", queue=0)
@@ -72,7 +72,7 @@ async def test_half_an_hour_ago_is_counted_in_the_time_of_messages(world: Simula
 
 @pytest.mark.row("R7")
 @pytest.mark.parametrize("where", list(ConsumeFromWhere))
-async def test_a_group_goes_on_where_it_was(world: SimulatedWorld, shop: Shop, where: ConsumeFromWhere) -> None:
+async def test_a_group_continues_where_it_was(world: SimulatedWorld, shop: Shop, where: ConsumeFromWhere) -> None:
     await shop.send(b"0", b"1", b"2", b"3", queue=0)
     await shop.admin.create_group(GROUP)
     await shop.offsets.commit(GROUP, QUEUE, 2)
@@ -138,7 +138,7 @@ async def test_while_a_queue_doesnt_drain_its_offset_is_stored_every_five_second
 
 
 @pytest.mark.row("F1")
-async def test_a_broker_that_lost_offsets_is_told_again(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_broker_that_lost_offsets_gets_them_again(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one")
     await world.run_for(seconds=12)
     await shop.send(b"0", b"1", queue=0)
@@ -151,7 +151,7 @@ async def test_a_broker_that_lost_offsets_is_told_again(world: SimulatedWorld, s
     assert shop.bodies == [b"0", b"1"]
 
 
-async def test_a_consumer_goes_on_when_its_broker_is_back(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_consumer_continues_when_its_broker_is_back(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one")
     bodies = await shop.send_many(50)
     await shop.until_heard(50)
@@ -218,7 +218,7 @@ async def test_broadcasting_keeps_its_offsets_in_a_file(world: SimulatedWorld, s
 
 
 @pytest.mark.row("R7")
-async def test_a_nonsensical_stored_offset_is_forgotten_and_the_queue_starts_anew(
+async def test_an_invalid_stored_offset_is_dropped_and_the_queue_starts_again(
     world: SimulatedWorld, shop: Shop
 ) -> None:
     await shop.send(b"0", queue=0)

@@ -52,7 +52,7 @@ async def consume_directly(shop: Shop, consumer: PushConsumer, body: bytes = b"a
     return told
 
 
-async def test_a_consumer_tells_what_it_does(shop: Shop) -> None:
+async def test_a_consumer_reports_what_it_does(shop: Shop) -> None:
     consumer = await shop.start("one", reaction=forever)
     await shop.send(b"a", b"b", b"c", queue=2)
     await shop.until_heard(3)
@@ -72,7 +72,7 @@ async def test_a_consumer_tells_what_it_does(shop: Shop) -> None:
     assert quiet.body.jstack is None
 
 
-async def test_a_consumer_tells_where_it_stands(shop: Shop) -> None:
+async def test_a_consumer_reports_its_offsets(shop: Shop) -> None:
     consumer = await shop.start("one")
     await shop.send(b"a", b"b", queue=2)
     await shop.until_heard(2)
@@ -96,7 +96,7 @@ async def test_one_message_is_consumed_now_and_no_offset_moves(world: SimulatedW
 
 
 @pytest.mark.row("C4")
-async def test_what_the_listener_says_is_told(shop: Shop) -> None:
+async def test_the_results_of_the_listener_are_reported(shop: Shop) -> None:
     async def say(heard: Heard) -> ConsumeStatus | None:
         if heard.message.body == b"raise":
             raise ValueError("no such order")
@@ -110,7 +110,7 @@ async def test_what_the_listener_says_is_told(shop: Shop) -> None:
     assert shop.ends(f"%RETRY%{GROUP}")["broker-a", 0] == 0
 
 
-async def test_ordered_consumers_and_plain_functions_are_asked_too(world: SimulatedWorld, shop: Shop) -> None:
+async def test_ordered_consumers_and_plain_functions_are_called_too(world: SimulatedWorld, shop: Shop) -> None:
     ordered = shop.consumer("ordered", group="in-order")
 
     @ordered.ordered_listener
@@ -126,7 +126,7 @@ async def test_ordered_consumers_and_plain_functions_are_asked_too(world: Simula
     assert info.properties["PROP_CONSUMEORDERLY"] == "true"
 
 
-async def test_members_that_are_told_go_on_elsewhere(world: SimulatedWorld, shop: Shop) -> None:
+async def test_members_that_are_notified_continue_elsewhere(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(b"a", b"b", b"c", queue=2)
     consumer = await shop.start("one", consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
     await shop.until_heard(3)
@@ -149,7 +149,7 @@ async def test_a_group_that_is_not_here_is_named(shop: Shop) -> None:
     assert (await ask(shop, GetConsumerStatus(TOPIC, GROUP))).body.consumer_table[consumer.client.client_id] == {}
 
 
-async def test_where_to_go_on_outlives_an_ordered_listener_that_runs(world: SimulatedWorld, shop: Shop) -> None:
+async def test_the_next_offset_outlives_an_ordered_listener_that_runs(world: SimulatedWorld, shop: Shop) -> None:
     """The queue leaves when its listener is over, and where that one has come to doesn't count any more."""
     group = Ordering(shop)
     consumer = await group.start("one", ordering.taking(world, 2_000))

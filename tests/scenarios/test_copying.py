@@ -112,7 +112,7 @@ async def test_messages_come_as_they_are_and_only_once(
     assert known(before) == untouched
 
 
-async def test_a_copy_that_is_broken_off_goes_on(world: SimulatedWorld, production: Production, shop: Shop) -> None:
+async def test_a_copy_that_is_interrupted_continues(world: SimulatedWorld, production: Production, shop: Shop) -> None:
     await fill(production, 150)
 
     def break_off(report: CopyReport) -> None:
@@ -131,7 +131,7 @@ async def test_a_copy_that_is_broken_off_goes_on(world: SimulatedWorld, producti
         assert as_it_is(await stored(shop, MessageQueue(TOPIC, "broker-a", queue_id))) == as_it_is(there)
 
 
-async def test_a_group_goes_on_before_the_same_message(
+async def test_a_group_continues_before_the_same_message(
     world: SimulatedWorld, production: Production, shop: Shop
 ) -> None:
     await fill(production, 40)

@@ -116,7 +116,7 @@ async def test_a_wrong_due_time_is_found_also_if_the_levels_are_others_since(
     assert counts(stand) == (0, 1)
 
 
-async def test_a_lost_file_of_a_level_is_made_anew_while_its_messages_wait(stand: BrokerStand) -> None:
+async def test_a_lost_file_of_a_level_is_rebuilt_while_its_messages_wait(stand: BrokerStand) -> None:
     await stand.start(scrub_bytes_per_second=0)
     await stand.send("orders", b"a", DELAY="5")
     await stand.world.run_for(10_000)
@@ -128,7 +128,7 @@ async def test_a_lost_file_of_a_level_is_made_anew_while_its_messages_wait(stand
     assert await stand.bodies("orders") == [b"a", b"b"]
 
 
-async def test_the_scrub_tells_what_nobody_reads(stand: BrokerStand) -> None:
+async def test_the_scrub_reports_what_no_client_reads(stand: BrokerStand) -> None:
     await stand.start()
     sent = await stand.send("orders", b"a")
     first = (await stand.stored("orders", sent.queue_id or 0))[0]

@@ -68,7 +68,7 @@ async def test_more_of_them_than_an_answer_holds(world: SimulatedWorld, shop: Sh
 
 
 @BOTH_PROTOCOLS
-async def test_a_group_without_any_has_none_and_one_that_nobody_knows_is_told(shop: Shop, dlq: DeadLetterQueue) -> None:
+async def test_a_group_without_any_has_none_and_an_unknown_one_is_reported(shop: Shop, dlq: DeadLetterQueue) -> None:
     with pytest.raises(GroupNotFound, match="no broker knows group billing"):
         await dlq.letters()
     await shop.admin.create_group(GROUP)
@@ -88,7 +88,7 @@ async def test_a_group_without_any_has_none_and_one_that_nobody_knows_is_told(sh
         ("broker-a/0/-1", "has no dead letter"),
     ],
 )
-async def test_an_id_of_nothing_is_told_and_nothing_is_sent(
+async def test_an_unknown_id_is_reported_and_nothing_is_sent(
     world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue, letter_id: str, words: str
 ) -> None:
     await bury(world, shop, Message(TOPIC, b"unlucky"), queue=0)
@@ -100,7 +100,7 @@ async def test_an_id_of_nothing_is_told_and_nothing_is_sent(
     assert shop.ends() == before
 
 
-async def test_a_letter_that_retention_has_taken_is_told(world: SimulatedWorld) -> None:
+async def test_a_letter_that_retention_has_removed_is_reported(world: SimulatedWorld) -> None:
     shop = await Shop(world, broker_settings={"mapped_file_size_commit_log": 100_000}).open()
     async with DeadLetterQueue(GROUP, client=shop.producer.client) as dlq:
         await bury(world, shop, Message(TOPIC, b"1"), queue=0)
@@ -117,7 +117,7 @@ async def test_a_letter_that_retention_has_taken_is_told(world: SimulatedWorld) 
     await shop.close()
 
 
-async def test_a_queue_that_may_only_be_written_is_told_with_the_way_out(world: SimulatedWorld) -> None:
+async def test_a_write_only_queue_is_reported_with_the_remedy(world: SimulatedWorld) -> None:
     shop = await Shop(world, broker_settings={"dlq_perm": 2}).open()
     await bury(world, shop, Message(TOPIC, b"unlucky"))
     async with DeadLetterQueue(GROUP, client=shop.producer.client) as dlq:

@@ -306,7 +306,7 @@ async def test_the_file_of_the_progress_is_rocketmqs(world: SimulatedWorld, stan
     assert b'"2": 1' in text
 
 
-async def test_a_message_that_cant_be_read_is_skipped_and_holds_nobody_up(
+async def test_a_message_that_cant_be_read_is_skipped_and_delays_no_other(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
     for number in range(5):

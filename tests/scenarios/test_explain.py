@@ -332,7 +332,7 @@ async def test_what_was_popped_and_came_back_is_behind(world: SimulatedWorld, sh
     assert (cause.kind, cause.evidence) == ("MEMBER_DOES_NOT_ASK", ["%RETRY%billing_orders broker-a/0: 3 behind"])
 
 
-async def test_a_misspelt_group_is_told_the_right_one(shop: Shop) -> None:
+async def test_a_misspelt_group_gets_the_right_name(shop: Shop) -> None:
     await all_is_well(shop)
     assert "is it billing?" in str(await explained(shop, "biling"))
 

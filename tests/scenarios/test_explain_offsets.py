@@ -243,7 +243,7 @@ async def test_a_broadcasting_group_is_as_far_behind_as_its_slowest_member(shop:
     assert "billing: 2 members, 3 messages behind in orders" in (await explained(shop)).headline
 
 
-async def test_queues_that_nobody_reads_are_not_in_the_lag(shop: Shop) -> None:
+async def test_queues_that_are_not_read_are_not_in_the_lag(shop: Shop) -> None:
     await shop.start("one")
     await shape(shop, reads=1, writes=4)
     for queue in range(4):

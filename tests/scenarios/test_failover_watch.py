@@ -86,7 +86,7 @@ async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_i
     await trio.close()
 
 
-async def test_it_is_told_that_no_slave_has_ever_copied_its_master(
+async def test_it_is_reported_that_no_slave_has_ever_copied_its_master(
     world: SimulatedWorld, logged: list[LogLine]
 ) -> None:
     pair = await ReplicaSet(world).open(slaves=0)

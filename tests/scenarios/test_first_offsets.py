@@ -108,7 +108,7 @@ async def test_a_topic_that_was_deleted_is_another_one(stand: Stand, member: Mem
 
 
 @pytest.mark.parametrize("stand", [OLD], indirect=True)
-async def test_a_group_whose_offsets_were_deleted_begins_anew(stand: Stand, member: Member) -> None:
+async def test_a_group_whose_offsets_were_deleted_starts_from_the_beginning(stand: Stand, member: Member) -> None:
     await without_the_first(stand)
     await has_none(member)
     await stand.send("orders")

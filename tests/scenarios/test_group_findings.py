@@ -102,7 +102,7 @@ async def test_different_tags_are_found_with_who_wants_what(three: list[Foreign]
     assert told(logged) == ["DIFFERENT_SUBSCRIPTIONS"]
 
 
-async def test_it_is_told_when_it_is_over_and_again_when_it_is_back(
+async def test_it_is_reported_when_it_is_over_and_again_when_it_is_back(
     three: list[Foreign], logged: list[LogLine]
 ) -> None:
     for expression in ("a", "b", "a", "b"):
@@ -165,12 +165,12 @@ async def test_who_has_no_queue_is_not_judged(stand: Stand, three: list[Foreign]
     await held
 
 
-async def test_in_broadcasting_nobody_needs_a_lock(stand: Stand, three: list[Foreign]) -> None:
+async def test_in_broadcasting_no_member_needs_a_lock(stand: Stand, three: list[Foreign]) -> None:
     await three[0].heartbeat(message_model="BROADCASTING", consume_orderly=True)
     assert await three[1].heartbeat(message_model="BROADCASTING", consume_orderly=False) == []
 
 
-async def test_a_client_id_that_two_clients_use_is_told_to_both(stand: Stand) -> None:
+async def test_a_client_id_that_two_clients_use_is_reported_to_both(stand: Stand) -> None:
     first, second = Foreign(stand, "host-a", "same"), Foreign(stand, "host-b", "same")
     assert await first.heartbeat() == []
     await stand.world.run_for(seconds=1)
@@ -211,7 +211,7 @@ def in_order(shop: Shop, consumer: PushConsumer, who: str) -> PushConsumer:
 
 
 @BOTH_PROTOCOLS
-async def test_ordered_and_concurrent_listeners_in_one_group_are_told_to_all_of_them(
+async def test_ordered_and_concurrent_listeners_in_one_group_are_reported_to_all_of_them(
     world: SimulatedWorld, shop: Shop, logged: list[LogLine]
 ) -> None:
     await world.start("one", in_order(shop, shop.consumer("one"), "one"))
@@ -240,7 +240,9 @@ async def test_members_that_want_the_same_are_left_alone(
     assert told(logged) == []
 
 
-async def test_broadcasting_beside_clustering_is_told(world: SimulatedWorld, shop: Shop, logged: list[LogLine]) -> None:
+async def test_broadcasting_beside_clustering_is_reported(
+    world: SimulatedWorld, shop: Shop, logged: list[LogLine]
+) -> None:
     await shop.start("one")
     await shop.start("two", message_model=MessageModel.BROADCASTING)
     await world.run_for(minutes=2)

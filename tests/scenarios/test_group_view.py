@@ -111,7 +111,7 @@ async def standing(shop: Shop) -> dict[str, tuple[int, int]]:
 
 
 @BOTH_PROTOCOLS
-async def test_nobody_knows_a_group_and_nobody_is_in_one(world: SimulatedWorld, shop: Shop) -> None:
+async def test_an_unknown_group_and_one_without_members(world: SimulatedWorld, shop: Shop) -> None:
     with pytest.raises(GroupNotFound, match="no broker knows group billing"):
         await shop.admin.group(GROUP)
     await shop.start("one")
@@ -136,7 +136,7 @@ async def test_dead_letters_are_counted(world: SimulatedWorld, shop: Shop) -> No
 
 @pytest.mark.row("O5")
 @BOTH_PROTOCOLS
-async def test_members_that_dont_go_together_are_told(world: SimulatedWorld, shop: Shop) -> None:
+async def test_members_that_contradict_each_other_are_reported(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one", expression="paid")
     ordered = PushConsumer(GROUP, NAMESRV, PushSettings(client=shop.settings), world.machine("ordered", "10.0.3.9"))
     ordered.subscribe(TOPIC, "refunded")
@@ -151,7 +151,7 @@ async def test_members_that_dont_go_together_are_told(world: SimulatedWorld, sho
     assert any(queue.locked for member in view.members for queue in member.queues)
 
 
-async def test_a_member_that_says_nothing_is_told_and_the_others_are_shown(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_silent_member_is_reported_and_the_others_are_shown(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one")
     two = await shop.start("two")
     await world.run_for(seconds=5)
@@ -165,7 +165,7 @@ async def test_a_member_that_says_nothing_is_told_and_the_others_are_shown(world
 
 
 @pytest.mark.parametrize("skew_ms", [0, 86_400_000])
-async def test_a_member_that_comes_and_goes_is_told(world: SimulatedWorld, shop: Shop, skew_ms: int) -> None:
+async def test_a_member_that_comes_and_goes_is_reported(world: SimulatedWorld, shop: Shop, skew_ms: int) -> None:
     """Whatever the clock of the administrator's machine shows."""
     world.skew("shop", skew_ms)
     await shop.start("steady")
@@ -218,7 +218,7 @@ def test_where_brokers_look_for_nothing_it_is_put_together_from_what_members_say
     assert [one.words for one in told] == ["twice"]
 
 
-def test_queues_that_nobody_or_several_have_are_told_but_of_broadcasts() -> None:
+def test_queues_without_an_owner_or_with_several_are_reported_but_not_in_broadcasting() -> None:
     progress = [QueueProgress(TOPIC, "broker-a", number, 0, 0, 0, 0, ["a", "b"][:number]) for number in range(3)]
     members = [member("a"), member("b")]
     assert [one.words for one in warnings_of(view_of(*members, progress=progress), {})] == [
@@ -229,7 +229,7 @@ def test_queues_that_nobody_or_several_have_are_told_but_of_broadcasts() -> None
     assert warnings_of(view_of(progress=progress), {}) == []
 
 
-def test_a_member_that_waits_is_told() -> None:
+def test_a_waiting_member_is_reported() -> None:
     (told,) = warnings_of(view_of(member("a"), member("b", counts=False)), {})
     assert (told.kind, "stableTimeMs" in told.words) == ("WAITING_MEMBER", True)
 
@@ -278,7 +278,7 @@ def comings(kind: str, *clients: str, real_ms: int = 1_000_000, **details: objec
         (comings("joined", *["h@a"] * 4) + comings("left", *["h@a"] * 4), [], ["h@a has joined 4 times"]),
     ],
 )
-def test_flapping_is_told_apart_from_a_restart(
+def test_flapping_is_distinguished_from_a_restart(
     records: list[JournalRecord], members: list[str], told: list[str]
 ) -> None:
     found = flapping(records, members, 1_000_000)

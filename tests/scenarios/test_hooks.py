@@ -147,7 +147,7 @@ async def test_ordered_listeners_have_them_as_well(world: SimulatedWorld, shop: 
 
 
 @pytest.mark.row("C3")
-async def test_a_hook_that_raises_is_told_of_and_disturbs_nothing(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_hook_that_raises_is_logged_and_disturbs_nothing(world: SimulatedWorld, shop: Shop) -> None:
     class Broken(ConsumerHook):
         def before_consume(self, call: ConsumeCall) -> None:
             raise ZeroDivisionError
@@ -177,7 +177,7 @@ async def test_a_hook_that_raises_is_told_of_and_disturbs_nothing(world: Simulat
 @pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit, asyncio.CancelledError, GeneratorExit])
 @pytest.mark.parametrize("hook", ["before_pull", "after_pull", "before_rebalance", "after_rebalance"])
 @pytest.mark.parametrize("kind", ["push", "lite pull"])
-async def test_whatever_a_hook_raises_once_the_consumer_goes_on(
+async def test_whatever_a_hook_raises_once_the_consumer_continues(
     shop: Shop, logged: list[LogLine], kind: str, hook: str, error: type[BaseException]
 ) -> None:
     raised: list[object] = []

@@ -86,7 +86,9 @@ async def test_members_come_and_go_each_for_a_reason(world: SimulatedWorld, shop
     ]
 
 
-async def test_a_silent_member_is_told_apart_from_one_whose_connection_broke(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_silent_member_is_distinguished_from_one_whose_connection_broke(
+    world: SimulatedWorld, shop: Shop
+) -> None:
     await shop.start("one")
     world.partition("one", "broker-a")
     await world.run_for(seconds=140)
@@ -95,7 +97,7 @@ async def test_a_silent_member_is_told_apart_from_one_whose_connection_broke(wor
 
 
 @BOTH_PROTOCOLS
-async def test_a_changed_subscription_is_told_with_what_it_was(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_changed_subscription_is_reported_with_the_former_one(world: SimulatedWorld, shop: Shop) -> None:
     consumer = await shop.start("one", expression="paid")
     await world.run_for(seconds=31)
     consumer.subscribe(TOPIC, "refunded")
@@ -114,7 +116,9 @@ async def test_a_changed_subscription_is_told_with_what_it_was(world: SimulatedW
 
 
 @BOTH_PROTOCOLS
-async def test_the_first_pull_of_a_new_owner_is_told_with_who_had_it(world: SimulatedWorld, shop: Shop) -> None:
+async def test_the_first_pull_of_a_new_owner_is_recorded_with_the_former_owner(
+    world: SimulatedWorld, shop: Shop
+) -> None:
     one = await shop.start("one")
     await world.run_for(seconds=1)
     two = await shop.start("two")
@@ -142,7 +146,7 @@ async def test_a_held_pull_of_the_old_owner_takes_nothing_back(world: SimulatedW
 
 
 @BOTH_PROTOCOLS
-async def test_locks_are_told_once_however_often_they_are_renewed(world: SimulatedWorld, shop: Shop) -> None:
+async def test_locks_are_recorded_once_however_often_they_are_renewed(world: SimulatedWorld, shop: Shop) -> None:
     machine = world.machine("ordered")
     consumer = PushConsumer(GROUP, NAMESRV, PushSettings(client=shop.settings), machine)
     consumer.subscribe(TOPIC)
@@ -160,7 +164,7 @@ async def test_locks_are_told_once_however_often_they_are_renewed(world: Simulat
     assert len(await journal(shop, UNLOCKED, topic=TOPIC)) == 2
 
 
-async def test_a_lock_that_nobody_renews_expires(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_lock_that_is_not_renewed_expires(world: SimulatedWorld, shop: Shop) -> None:
     consumer = PushConsumer(GROUP, NAMESRV, machine=world.machine("ordered"))
     consumer.subscribe(TOPIC)
     consumer.ordered_listener(lambda messages, context: OrderedStatus.SUCCESS)
@@ -173,7 +177,7 @@ async def test_a_lock_that_nobody_renews_expires(world: SimulatedWorld, shop: Sh
 
 
 @BOTH_PROTOCOLS
-async def test_a_reset_is_told_with_where_the_group_stood(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_reset_is_reported_with_the_former_offsets(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(b"1", b"2", b"3", queue=0)
     await shop.start("one", skip_young_history=False)
     await shop.until_heard(3)
@@ -266,7 +270,7 @@ async def test_a_broker_without_a_journal_says_what_would_make_one(world: Simula
     await shop.close()
 
 
-async def test_a_kind_that_there_is_not_is_told(shop: Shop) -> None:
+async def test_a_kind_that_does_not_exist_is_reported(shop: Shop) -> None:
     with pytest.raises(UsageError, match="'dead' is not a kind of event; the kinds are started, joined"):
         await journal(shop, "dead")
 

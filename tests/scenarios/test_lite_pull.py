@@ -157,7 +157,7 @@ async def test_queues_of_an_unsubscribed_topic_are_given_back(world: SimulatedWo
             await consumer.poll()
 
 
-async def test_a_topic_tells_when_its_queues_have_changed(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_topic_reports_when_its_queues_have_changed(world: SimulatedWorld, shop: Shop) -> None:
     told: list[int] = []
     async with lite_pull(shop, "one") as consumer:
         await consumer.on_topic_queues_changed(TOPIC, lambda topic, queues: told.append(len(queues)))
@@ -289,7 +289,7 @@ async def test_polling_ends_when_the_consumer_is_left(world: SimulatedWorld, sho
 
 
 @BOTH_PROTOCOLS
-async def test_seek_goes_on_elsewhere_and_forgets_what_was_pulled_ahead(world: SimulatedWorld, shop: Shop) -> None:
+async def test_seek_continues_elsewhere_and_drops_what_was_pulled_ahead(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(*[b"%d" % number for number in range(100)], queue=0)
     async with lite_pull(shop, "one", consume_from_where=FIRST) as consumer:
         await consumer.assign([QUEUE])
@@ -304,7 +304,7 @@ async def test_seek_goes_on_elsewhere_and_forgets_what_was_pulled_ahead(world: S
         assert await poll_all(consumer, 1) == [b"new"]
 
 
-async def test_a_seek_while_a_pull_is_held_goes_on_at_once(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_seek_while_a_pull_is_held_takes_effect_at_once(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(b"0", b"1", queue=0)
     async with lite_pull(shop, "one") as consumer:
         await consumer.assign([QUEUE])

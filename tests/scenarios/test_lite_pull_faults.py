@@ -158,7 +158,7 @@ async def test_ten_thousand_messages_that_all_fail_at_once_come_again(world: Sim
     assert len(shop.bodies) == 20_000
 
 
-async def test_a_second_consumer_of_its_group_is_refused_and_the_first_goes_on(
+async def test_a_second_consumer_of_its_group_is_refused_and_the_first_continues(
     world: SimulatedWorld, shop: Shop
 ) -> None:
     async with ClusterClient(NAMESRV, machine=world.machine("one", host="10.0.3.1")) as client:

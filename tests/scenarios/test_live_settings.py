@@ -73,7 +73,7 @@ async def test_what_a_broker_adds_to_messages(stand: BrokerStand) -> None:
 
 
 @pytest.mark.row("F5")
-async def test_when_and_how_often_a_producer_is_asked(world: SimulatedWorld, stand: BrokerStand) -> None:
+async def test_when_and_how_often_a_producer_gets_checks(world: SimulatedWorld, stand: BrokerStand) -> None:
     await switch(stand, "transactionTimeOut=100000", "transactionCheckInterval=1000", "transactionCheckMax=2")
     assert (await stand.send("orders", b"x", UNIQ_KEY="U1", TRAN_MSG="true", PGROUP="shop")).code == 0
     await world.run_for(seconds=99)

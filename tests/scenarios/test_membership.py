@@ -54,7 +54,7 @@ async def test_an_empty_group_is_refused_in_rocketmqs_words(stand: Stand) -> Non
 
 
 @pytest.mark.row("H5")
-async def test_all_members_are_told_of_a_newcomer_and_it_hears_before_its_answer(
+async def test_all_members_are_notified_of_a_newcomer_before_its_answer(
     members: tuple[Member, Member],
 ) -> None:
     first, second = members
@@ -65,7 +65,7 @@ async def test_all_members_are_told_of_a_newcomer_and_it_hears_before_its_answer
     assert (first.told, second.told) == (["billing"] * 2, ["billing"])
 
 
-async def test_a_heartbeat_that_says_nothing_new_tells_nobody(members: tuple[Member, Member]) -> None:
+async def test_a_heartbeat_without_news_notifies_no_member(members: tuple[Member, Member]) -> None:
     first, second = members
     await first.heartbeat()
     await second.heartbeat()
@@ -77,7 +77,7 @@ async def test_a_heartbeat_that_says_nothing_new_tells_nobody(members: tuple[Mem
 
 
 @pytest.mark.row("H5")
-async def test_a_changed_subscription_is_told(members: tuple[Member, Member]) -> None:
+async def test_a_changed_subscription_is_reported(members: tuple[Member, Member]) -> None:
     first, _ = members
     await first.heartbeat()
     await first.heartbeat(topics=("orders", "bills"))
@@ -87,7 +87,7 @@ async def test_a_changed_subscription_is_told(members: tuple[Member, Member]) ->
 
 @pytest.mark.row("H5")
 @pytest.mark.parametrize("way", ["unregister", "close"])
-async def test_those_who_stay_are_told_of_who_leaves(members: tuple[Member, Member], way: str) -> None:
+async def test_remaining_members_are_notified_of_one_that_leaves(members: tuple[Member, Member], way: str) -> None:
     first, second = members
     await first.heartbeat()
     await second.heartbeat()
@@ -114,7 +114,9 @@ async def test_who_is_silent_for_two_minutes_is_removed_and_disconnected(members
     assert second.pool.open_connection(broker) is None
 
 
-async def test_who_was_refused_a_queue_is_told_when_it_is_unlocked(members: tuple[Member, Member]) -> None:
+async def test_a_member_that_was_refused_a_queue_is_notified_when_it_is_unlocked(
+    members: tuple[Member, Member],
+) -> None:
     first, second = members
     await first.heartbeat()
     await second.heartbeat()
@@ -129,7 +131,7 @@ async def test_who_was_refused_a_queue_is_told_when_it_is_unlocked(members: tupl
     assert (first.told, second.told) == ([], ["billing"])
 
 
-async def test_nobody_is_told_in_broadcasting_groups(members: tuple[Member, Member]) -> None:
+async def test_no_notification_in_broadcasting_groups(members: tuple[Member, Member]) -> None:
     first, second = members
     await first.heartbeat(message_model="BROADCASTING")
     await second.heartbeat(message_model="BROADCASTING")
@@ -137,7 +139,7 @@ async def test_nobody_is_told_in_broadcasting_groups(members: tuple[Member, Memb
     assert first.told == second.told == []
 
 
-async def test_a_group_may_not_want_to_be_told(members: tuple[Member, Member], stand: Stand) -> None:
+async def test_a_group_may_switch_notifications_off(members: tuple[Member, Member], stand: Stand) -> None:
     quiet = SubscriptionGroupConfig(group_name="billing", notify_consumer_ids_changed_enable=False)
     await stand.ask(stand.brokers["broker-a"], UpdateGroup(body=quiet))
     await members[0].heartbeat()

@@ -77,7 +77,7 @@ async def test_what_fails_is_followed_to_its_dead_letter(shop: Shop) -> None:
     assert await life(shop, sent.offset_message_id) == events
 
 
-async def test_who_consumed_it_is_told_by_journal_and_offsets(world: SimulatedWorld, shop: Shop) -> None:
+async def test_journal_and_offsets_show_who_consumed_it(world: SimulatedWorld, shop: Shop) -> None:
     sent = await shop.producer.send(Message(TOPIC, b"1", tags="paid"), queue=QUEUE)
     async with shop.consumer("one"), shop.consumer("two", group="refunds", expression="refunded"):
         await shop.until_heard(1)
@@ -192,7 +192,7 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
     await shop.close()
 
 
-async def test_what_can_be_told_while_a_broker_is_away(world: SimulatedWorld, shop: Shop) -> None:
+async def test_what_can_be_shown_while_a_broker_is_away(world: SimulatedWorld, shop: Shop) -> None:
     sent = await shop.producer.send(Message(TOPIC, b"a"), queue=QUEUE)
     async with shop.consumer("one"):
         await shop.until_heard(1)
@@ -203,7 +203,7 @@ async def test_what_can_be_told_while_a_broker_is_away(world: SimulatedWorld, sh
     assert any("on broker-b" in note for note in found.notes)
 
 
-async def test_of_too_many_the_newest_are_told_and_that_there_are_more(shop: Shop) -> None:
+async def test_of_too_many_the_newest_are_shown_and_that_there_are_more(shop: Shop) -> None:
     await shop.producer.send_many([Message(TOPIC, b"%d" % number, keys="same") for number in range(25)])
     lives = await message_lives(shop.admin, "same")
     assert len(lives) == 20

@@ -192,7 +192,7 @@ async def test_a_listener_at_work_holds_the_jump(world: SimulatedWorld, stand: S
     await consumer.stop()
 
 
-async def test_a_broadcasting_group_is_at_rest_when_it_has_asked(stand: Stand) -> None:
+async def test_a_broadcasting_group_is_at_rest_when_it_has_pulled(stand: Stand) -> None:
     await stand.create_topic("news")
     consumer = await BareConsumer(stand, "readers", {"news": 1}, fine, message_model="BROADCASTING").start()
     await stand.send("news")
@@ -258,9 +258,7 @@ async def test_a_new_broker_learns_the_time(world: SimulatedWorld, stand: Stand)
     assert stand.services["broker-b"].state.clock.message_ms() == (await stand.clock("now")).message_ms
 
 
-async def test_a_nameserver_that_starts_anew_learns_the_time_from_its_brokers(
-    world: SimulatedWorld, stand: Stand
-) -> None:
+async def test_a_restarted_nameserver_learns_the_time_from_its_brokers(world: SimulatedWorld, stand: Stand) -> None:
     await stand.clock("freeze")
     told = await stand.clock("advance", by_ms=9 * HOUR_MS)
     world.kill("nameserver")

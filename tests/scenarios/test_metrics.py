@@ -108,7 +108,7 @@ async def test_what_is_popped_in_order_is_behind_once(world: SimulatedWorld, sho
 @pytest.mark.parametrize(
     ("consume_type", "mode"), [("CONSUME_POP", "pop"), ("CONSUME_PASSIVELY", "push"), ("CONSUME_ACTIVELY", "pull")]
 )
-async def test_how_members_consume_is_told_in_rocketmqs_words(shop: Shop, consume_type: str, mode: str) -> None:
+async def test_how_members_consume_is_shown_in_rocketmqs_words(shop: Shop, consume_type: str, mode: str) -> None:
     data = ConsumerData(GROUP, consume_type, "CLUSTERING", None, [SubscriptionData(TOPIC)])
     heartbeat = Heartbeat(body=HeartbeatData(client_id="one", consumer_data_set=[data]))
     assert (await shop.producer.client.pool.ask(BROKER, heartbeat)).code == 0

@@ -108,7 +108,7 @@ async def test_a_broker_starts_while_one_is_away_and_is_there_when_it_is_back(
     assert await brokers_at(shop, address, "TBW102") == ["broker-a", "broker-b", "broker-c"]
 
 
-async def test_a_client_goes_on_with_the_next_one_and_comes_back_when_that_fails(
+async def test_a_client_continues_with_the_next_one_and_comes_back_when_that_fails(
     world: SimulatedWorld, shop: Shop
 ) -> None:
     chosen = []
@@ -134,7 +134,7 @@ async def test_one_that_hangs_costs_a_second(world: SimulatedWorld, shop: Shop) 
         assert took_ms <= world.uptime_ms - began_ms < took_ms + 50
 
 
-async def test_one_that_knows_less_costs_nobody_a_topic(world: SimulatedWorld, shop: Shop) -> None:
+async def test_one_that_knows_less_hides_no_topic(world: SimulatedWorld, shop: Shop) -> None:
     for name in shop.brokers:
         world.partition(name, NAMES[SECOND])
     await world.run_for(minutes=3)
@@ -155,7 +155,7 @@ async def test_one_that_knows_less_costs_nobody_a_topic(world: SimulatedWorld, s
     assert set(shop.bodies) == {*(b"%d" % number for number in range(6)), b"last"}
 
 
-async def test_one_that_is_not_ready_yet_stops_nobody(world: SimulatedWorld, shop: Shop) -> None:
+async def test_one_that_is_not_ready_yet_stops_no_other(world: SimulatedWorld, shop: Shop) -> None:
     """needWaitForService: for 45 s after its start it refuses routes."""
     world.kill(NAMES[SECOND])
     settings = NameserverSettings(need_wait_for_service=True)
@@ -169,7 +169,7 @@ async def test_one_that_is_not_ready_yet_stops_nobody(world: SimulatedWorld, sho
             await producer.send(Message(TOPIC, b"%d" % number))
 
 
-async def test_an_unknown_topic_is_told_at_once_while_one_hangs(world: SimulatedWorld, shop: Shop) -> None:
+async def test_an_unknown_topic_is_reported_at_once_while_a_nameserver_hangs(world: SimulatedWorld, shop: Shop) -> None:
     world.freeze(NAMES[SECOND])
     async with Admin(BOTH, shop.settings, world.machine("desk")) as admin:
         for number in range(5):

@@ -102,7 +102,7 @@ async def test_it_is_held_like_any_other(world: SimulatedWorld, stand: BrokerSta
 
 
 @pytest.mark.parametrize("language", ["PYTHON", "GO", "CPP", "NODE_JS", "OTHER"])
-async def test_clients_of_which_nobody_has_shown_that_they_filter_are_refused(
+async def test_clients_that_may_not_filter_are_refused(
     world: SimulatedWorld, stand: BrokerStand, language: str
 ) -> None:
     await switch(stand)
@@ -126,7 +126,7 @@ def test_it_is_on_in_a_stand_and_off_in_a_broker_by_itself() -> None:
     assert not is_on({}, {"STATICFIRE_ANSWER_NEWER_SUBSCRIPTION_UNFILTERED": "no"})
 
 
-async def test_a_held_pull_begins_anew_where_it_began_when_its_group_wants_more(
+async def test_a_held_pull_starts_again_where_it_began_when_its_group_wants_more(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
     """Clients that change their subscription don't pull again by themselves what the broker has passed over."""

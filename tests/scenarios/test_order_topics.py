@@ -69,7 +69,7 @@ async def test_brokers_hear_of_it_with_their_next_registration(world: SimulatedW
 
 
 @pytest.mark.parametrize("conf", ["broker-a", "broker-a:x", ":4", "broker-a:4;", "broker-a:-1", "broker-a:999999999"])
-async def test_nonsense_is_told_to_who_sends(shop: Shop, conf: str) -> None:
+async def test_nonsense_is_reported_to_its_sender(shop: Shop, conf: str) -> None:
     await shop.admin.put_kv(ORDER_TOPIC_CONFIG, TOPIC, conf)
     async with Producer("other", NAMESRV, machine=shop.world.machine("other")) as producer:
         with pytest.raises(

@@ -76,7 +76,7 @@ async def test_a_queue_changes_hands_within_a_moment(world: SimulatedWorld, grou
 
 
 @pytest.mark.row("O1")
-async def test_a_broker_that_tells_nobody_is_asked_again_soon(world: SimulatedWorld, group: Ordering) -> None:
+async def test_a_broker_that_notifies_no_client_is_queried_again_soon(world: SimulatedWorld, group: Ordering) -> None:
     """What RocketMQ's brokers do: they don't say that a queue was unlocked."""
     broker = group.shop.brokers["broker-a"]
     await group.start("one", taking(world, 5_000))

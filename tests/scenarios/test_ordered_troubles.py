@@ -82,7 +82,7 @@ async def test_a_frozen_member_finds_its_queue_taken_and_keeps_out(world: Simula
 
 
 @pytest.mark.row("O1")
-async def test_a_lock_that_somebody_took_away_is_lost_at_once_and_the_queue_taken_anew(
+async def test_a_lock_that_another_client_took_is_lost_at_once_and_the_queue_taken_again(
     world: SimulatedWorld, group: Ordering
 ) -> None:
     consumer = await group.start("one", taking(world, 1_000))
@@ -105,7 +105,7 @@ async def test_a_lock_that_somebody_took_away_is_lost_at_once_and_the_queue_take
 
 
 @pytest.mark.row("O1")
-async def test_what_somebody_else_did_meanwhile_is_not_done_again(world: SimulatedWorld, group: Ordering) -> None:
+async def test_what_another_program_did_meanwhile_is_not_done_again(world: SimulatedWorld, group: Ordering) -> None:
     """The broker restarts and forgets the locks; before the owner is back, somebody consumes its queue further."""
     await group.start("one", taking(world, 1_000))
     await group.feed(10, queues=1, pause_ms=0)

@@ -30,7 +30,7 @@ async def send_poison(shop: Shop) -> None:
 
 @BOTH_PROTOCOLS
 @pytest.mark.row("P4")
-async def test_a_poison_message_is_heard_and_its_queue_goes_on(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_poison_message_is_reported_and_its_queue_continues(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one")
     await shop.send(b"before")
     await send_poison(shop)

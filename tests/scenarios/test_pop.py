@@ -36,7 +36,7 @@ async def test_what_is_popped_is_popped_once(stand: BrokerStand, popper: Popper)
     assert await popper.committed() == 3
 
 
-async def test_what_nobody_acknowledges_comes_again_when_it_is_due(
+async def test_what_is_not_acknowledged_is_redelivered_when_it_is_due(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper
 ) -> None:
     await send(stand, "a", "b", "c", TAGS="paid", UNIQ_KEY="U1")

@@ -207,7 +207,7 @@ async def test_a_full_disk_refuses_in_words(world: SimulatedWorld, stand: Broker
     assert sorted(await popper.bodies()) == [b"0", b"1"]
 
 
-async def test_what_is_told_again_replaces_what_was_told(
+async def test_a_later_report_replaces_the_former_one(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a round, a start reads no event that was before it."""

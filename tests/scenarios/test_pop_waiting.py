@@ -101,7 +101,7 @@ async def test_too_many_pops_of_a_key(world: SimulatedWorld, stand: BrokerStand,
         one.cancel()
 
 
-async def test_a_topic_that_goes_is_told_of_at_the_deadline(
+async def test_a_topic_that_disappears_is_reported_at_the_deadline(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper
 ) -> None:
     waiting = begin(popper, 2_000)

@@ -85,7 +85,7 @@ async def damaged(world: SimulatedWorld) -> BrokerStand:
     return stand
 
 
-async def test_offsets_stay_and_go_on_when_the_log_has_lost_its_end(world: SimulatedWorld) -> None:
+async def test_offsets_stay_and_continue_when_the_log_has_lost_its_end(world: SimulatedWorld) -> None:
     stand = await damaged(world)
     await stand.start()
     for number in range(2):
@@ -166,7 +166,7 @@ async def test_a_deletion_that_fails_halfway_can_be_tried_again(world: Simulated
 
 
 @pytest.mark.parametrize("step", ["sync", "sync names"])
-async def test_delays_go_on_after_a_reset_that_fails(world: SimulatedWorld, step: str) -> None:
+async def test_delays_continue_after_a_reset_that_fails(world: SimulatedWorld, step: str) -> None:
     """All is as it was, or gone, and the delay service knows which: it doesn't wait for messages that never come."""
     stand = await stand_of(world)
     for number in range(3):

@@ -95,7 +95,7 @@ async def test_who_joins_stable_members_counts_when_it_has_been_there_for_the_st
 
 
 @pytest.mark.parametrize("stand", [STABLE], indirect=True)
-async def test_a_client_that_flaps_is_never_one_of_them_and_disturbs_nobody(
+async def test_a_client_that_flaps_never_becomes_a_member_and_disturbs_no_other(
     stand: Stand, old: Member, new: Member
 ) -> None:
     with nobody_is_told(old):

@@ -72,7 +72,7 @@ async def test_everything_from_an_offset_on(stand: Stand) -> None:
 
 
 @pytest.mark.parametrize(("codec_byte", "most"), [(JSON, 32), (ROCKETMQ, 32), (NATIVE, 40)])
-async def test_clients_of_rocketmq_get_32_at_most_our_own_what_they_asked_for(
+async def test_clients_of_rocketmq_get_32_at_most_our_own_what_they_requested(
     world: SimulatedWorld, stand: Stand, codec_byte: int, most: int
 ) -> None:
     for number in range(40):
@@ -108,7 +108,7 @@ async def test_a_held_pull_gets_as_many_as_one_that_finds_them_at_once(
     assert answer.next_begin_offset == most
 
 
-async def test_a_held_pull_that_is_no_longer_allowed_is_told_so_as_a_new_one_would_be(
+async def test_a_held_pull_that_is_no_longer_allowed_is_refused_as_a_new_one_would_be(
     world: SimulatedWorld, stand: Stand
 ) -> None:
     waiting = world.loop.create_task(ask(stand, held()))
@@ -280,7 +280,7 @@ async def test_refusals(stand: Stand, changes: dict[str, Any], code: int, words:
     assert words in str(answer.remark)
 
 
-async def test_a_group_that_may_not_consume_is_told_why(stand: Stand) -> None:
+async def test_a_group_that_may_not_consume_gets_the_reason(stand: Stand) -> None:
     group = SubscriptionGroupConfig(group_name="billing", consume_enable=False)
     await stand.ask(stand.brokers["broker-a"], UpdateGroup(body=group))
     answer = await ask(stand, a_pull())
@@ -288,7 +288,7 @@ async def test_a_group_that_may_not_consume_is_told_why(stand: Stand) -> None:
     assert answer.remark == "subscription group no permission, billing"
 
 
-async def test_a_topic_that_may_not_be_read_is_told_why(stand: Stand) -> None:
+async def test_a_pull_of_an_unreadable_topic_gets_the_reason(stand: Stand) -> None:
     await stand.ask(stand.brokers["broker-a"], UpdateTopic("orders", 1, 1, 2))
     answer = await ask(stand, a_pull())
     assert (answer.code, answer.forbidden_type) == (16, 3)

@@ -74,7 +74,9 @@ async def test_a_newcomer_gets_its_share_at_once(world: SimulatedWorld, shop: Sh
 
 
 @pytest.mark.row("R4")
-async def test_who_unsubscribes_is_told_that_it_has_no_queues_now(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_consumer_that_unsubscribes_is_notified_that_it_has_no_queues_now(
+    world: SimulatedWorld, shop: Shop
+) -> None:
     changes: list[tuple[str, int, int]] = []
     consumer = shop.consumer("one")
     consumer.on_queues_changed(lambda topic, queues, own: changes.append((topic, len(queues), len(own))))
@@ -280,7 +282,7 @@ async def test_a_plain_function_listens_in_threads(world: SimulatedWorld, shop: 
 
 
 @pytest.mark.row("C1")
-async def test_a_batch_is_as_large_as_was_asked_for(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_batch_is_as_large_as_requested(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send_many(100)
     await shop.start("one", consume_message_batch_max_size=10)
     await shop.until_heard(100)
@@ -314,7 +316,7 @@ async def test_a_topic_that_comes_to_be_later_is_found(world: SimulatedWorld, sh
     await shop.until_heard(1, within_ms=100)
 
 
-async def test_new_queues_of_a_topic_are_taken_when_the_route_is_fetched_anew(
+async def test_new_queues_of_a_topic_are_taken_when_the_route_is_fetched_again(
     world: SimulatedWorld, shop: Shop
 ) -> None:
     consumer = await shop.start("one")

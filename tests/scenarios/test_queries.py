@@ -48,7 +48,7 @@ async def test_the_unique_id_finds_a_message(stand: BrokerStand) -> None:
     assert await bodies(stand, sent.transaction_id or "", unique_key_query=True) == [b"a"]
 
 
-async def test_nothing_found_is_told_with_both_fields(stand: BrokerStand) -> None:
+async def test_nothing_found_is_reported_with_both_fields(stand: BrokerStand) -> None:
     answer = await ask(stand, "42")
     assert answer.code == ResponseCode.QUERY_NOT_FOUND
     assert answer.remark == "can not find message, maybe time range not correct"

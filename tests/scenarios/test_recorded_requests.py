@@ -61,7 +61,7 @@ async def consumer_named(world: SimulatedWorld, shop: Shop, name: str, **setting
 
 
 @BOTH_PROTOCOLS
-async def test_what_one_client_asked_is_told_by_its_name(world: SimulatedWorld, shop: Shop) -> None:
+async def test_the_requests_of_one_client_are_found_by_its_name(world: SimulatedWorld, shop: Shop) -> None:
     await consumer_named(world, shop, "billing-1")
     await world.run_for(seconds=1)
     await consumer_named(world, shop, "billing-2", pull_batch_size=7, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
@@ -80,7 +80,7 @@ async def test_what_one_client_asked_is_told_by_its_name(world: SimulatedWorld, 
 
 
 @BOTH_PROTOCOLS
-async def test_sends_are_told_one_by_one_without_their_bodies(shop: Shop) -> None:
+async def test_sends_are_recorded_one_by_one_without_their_bodies(shop: Shop) -> None:
     for number in range(3):
         await shop.producer.send(Message(TOPIC, b"x" * (100 + number), tags="paid"))
     await shop.producer.send_batch(
@@ -210,7 +210,7 @@ async def test_it_is_read_page_by_page(shop: Shop) -> None:
     assert [one.queue_offset for one in told] == list(range(2_500))
 
 
-async def test_a_code_that_there_is_not_is_told(shop: Shop) -> None:
+async def test_a_code_that_does_not_exist_is_reported(shop: Shop) -> None:
     for code in ("PULL_MESSAGES", 77):
         with pytest.raises(UsageError, match="is not a request code; write its name, like PULL_MESSAGE"):
             await shop.admin.requests(code)

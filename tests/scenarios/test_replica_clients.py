@@ -74,7 +74,7 @@ async def test_consumers_without_a_master_read_the_backlog_of_the_slave(clients:
 
 
 @in_both_protocols("clients")
-async def test_running_consumers_go_on_at_the_slave_and_come_back(
+async def test_running_consumers_continue_at_the_slave_and_come_back(
     clients: ReplicaClients, logged: list[LogLine]
 ) -> None:
     await clients.start(*ALL)
@@ -108,7 +108,7 @@ async def test_offsets_that_were_committed_at_the_slave_are_committed_again_at_t
     assert await committed(clients, MASTER, PUSH) == 10
 
 
-async def test_a_producer_fails_with_the_reason_and_goes_on_as_soon_as_there_is_a_master(
+async def test_a_producer_fails_with_the_reason_and_continues_as_soon_as_there_is_a_master(
     clients: ReplicaClients,
 ) -> None:
     await clients.send(b"1")

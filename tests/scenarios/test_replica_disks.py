@@ -293,7 +293,7 @@ async def test_a_slave_whose_log_is_damaged_in_its_middle_copies_all_of_it(world
     await pair.close()
 
 
-async def test_a_log_that_is_damaged_where_it_must_be_cut_is_copied_anew(world: SimulatedWorld) -> None:
+async def test_a_log_that_is_damaged_where_it_must_be_cut_is_copied_again(world: SimulatedWorld) -> None:
     """Two damaged records are one hole, and the new master's log begins in the middle of it."""
     pair = ReplicaSet(world, flush_disk_type="SYNC_FLUSH", salvage=True)
     await filled(pair)

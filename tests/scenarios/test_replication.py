@@ -155,7 +155,7 @@ async def test_an_offset_of_the_master_replaces_a_higher_one_of_the_slave(
     assert await committed("shipping") == 7
 
 
-async def test_a_topic_that_is_deleted_and_created_again_begins_anew_at_the_slave(
+async def test_a_topic_that_is_deleted_and_created_again_begins_empty_at_the_slave(
     pair: ReplicaSet, world: SimulatedWorld
 ) -> None:
     for number in range(5):

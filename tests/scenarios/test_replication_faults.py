@@ -176,7 +176,7 @@ async def test_a_slave_that_was_away_then_removes_it_too(world: SimulatedWorld) 
     await pair.close()
 
 
-async def test_a_slave_that_was_away_too_long_copies_anew(world: SimulatedWorld) -> None:
+async def test_a_slave_that_was_away_too_long_copies_from_the_start(world: SimulatedWorld) -> None:
     """The master has removed the messages that follow those of the slave."""
     pair = await ReplicaSet(world, clean_file_forcibly_keep_bytes=0).open()
     await pair.send(b"first")

@@ -112,7 +112,7 @@ async def test_a_long_reply_travels_compressed_and_comes_as_it_was(world: Simula
     assert reply.record.body != reply.body
 
 
-async def test_a_request_that_nobody_answers_ends_in_time(world: SimulatedWorld) -> None:
+async def test_a_request_without_an_answer_ends_in_time(world: SimulatedWorld) -> None:
     machine = await cluster(world)
     async with Producer("askers", NAMESRV, machine=machine) as producer:
         started_ms = world.uptime_ms
@@ -121,7 +121,7 @@ async def test_a_request_that_nobody_answers_ends_in_time(world: SimulatedWorld)
         assert 2_000 <= world.uptime_ms - started_ms < 2_100
 
 
-async def test_a_reply_that_comes_too_late_is_stored_and_disturbs_nobody(world: SimulatedWorld) -> None:
+async def test_a_reply_that_comes_too_late_is_stored_and_disturbs_no_request(world: SimulatedWorld) -> None:
     machine = await cluster(world)
     async with answering(world, wait_s=20), Producer("askers", NAMESRV, machine=machine) as producer:
         with pytest.raises(AnswerTimeout):
@@ -132,7 +132,7 @@ async def test_a_reply_that_comes_too_late_is_stored_and_disturbs_nobody(world: 
             assert sorted(await read_all(consumer, REPLIES)) == [b"IN TIME", b"LATE"]
 
 
-async def test_who_answers_hears_that_who_asked_is_gone(world: SimulatedWorld) -> None:
+async def test_the_answering_client_learns_that_the_requesting_one_is_gone(world: SimulatedWorld) -> None:
     machine = await cluster(world)
     async with answering(world) as asked, Producer("askers", NAMESRV, machine=machine) as producer:
         await producer.request(Message(TOPIC, b"ping"), timeout_ms=60_000)
@@ -178,7 +178,7 @@ def bare_reply(**properties: str) -> SendReplyV2:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-async def test_a_reply_to_nobody_is_answered_like_rocketmq_does(stand: BrokerStand, is_stored: bool) -> None:
+async def test_a_reply_to_an_unknown_client_is_answered_like_rocketmq_does(stand: BrokerStand, is_stored: bool) -> None:
     await stand.restart(store_reply_message_enable=is_stored)
     answer = await stand.ask(bare_reply(REPLY_TO_CLIENT="nobody"))
     assert (answer.code, answer.remark) == (1, "push reply message fail, channel of <nobody> not found.")

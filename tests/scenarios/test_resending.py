@@ -84,7 +84,7 @@ async def test_what_dies_again_has_both_deaths_and_all_its_tries(
 
 
 @BOTH_PROTOCOLS
-async def test_each_is_sent_once_unless_again_is_asked_for(
+async def test_each_is_sent_once_unless_again_is_requested(
     world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue
 ) -> None:
     await bury(world, shop, *(Message(TOPIC, b"%d" % number) for number in range(10)))
@@ -123,7 +123,7 @@ async def test_other_groups_get_them_too_and_are_named(world: SimulatedWorld, sh
 
 
 @BOTH_PROTOCOLS
-async def test_only_its_group_gets_it_when_asked_for(world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue) -> None:
+async def test_only_its_group_gets_it_when_requested(world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue) -> None:
     await shop.start("other", fine, group="shipping")
     await bury(world, shop, Message(TOPIC, b"unlucky", tags="paid"))
     (letter,) = await dlq.letters()
@@ -170,7 +170,7 @@ async def test_another_topic_takes_them(world: SimulatedWorld, shop: Shop, dlq: 
         ({"to": TOPIC, "only_group": True}, "choose either another topic"),
     ],
 )
-async def test_where_nothing_can_be_sent_to_is_told_before_anything_is_sent(
+async def test_a_target_that_cant_be_sent_to_is_reported_before_anything_is_sent(
     world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue, choices: dict[str, str], words: str
 ) -> None:
     await bury(world, shop, Message(TOPIC, b"unlucky"))
@@ -179,7 +179,7 @@ async def test_where_nothing_can_be_sent_to_is_told_before_anything_is_sent(
     assert await dlq.resend() == ResendReport({TOPIC: 1})
 
 
-async def test_what_cant_be_sent_stays_and_is_told_and_the_others_go(
+async def test_what_cant_be_sent_stays_and_is_reported_and_the_others_go(
     world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue
 ) -> None:
     await shop.admin.create_topic("refunds", 1)
@@ -199,7 +199,9 @@ async def test_what_cant_be_sent_stays_and_is_told_and_the_others_go(
     assert (await dlq.resend(["broker-a/0/1"], to="refunds")).resent == {"refunds": 1}
 
 
-async def test_a_topic_that_is_gone_is_not_made_anew(world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue) -> None:
+async def test_a_topic_that_is_gone_is_not_created_again(
+    world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue
+) -> None:
     await bury(world, shop, Message(TOPIC, b"1"), queue=0)
     await shop.admin.delete_topic(TOPIC)
     report = await dlq.resend()
@@ -207,7 +209,7 @@ async def test_a_topic_that_is_gone_is_not_made_anew(world: SimulatedWorld, shop
     assert TOPIC not in await shop.admin.topics()
 
 
-async def test_a_queue_of_letters_that_was_made_anew_is_sent_from_its_start(
+async def test_a_queue_of_letters_that_was_created_again_is_sent_from_its_start(
     world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue
 ) -> None:
     await bury(world, shop, *(Message(TOPIC, b"%d" % number) for number in range(5)), queue=0)
@@ -229,7 +231,7 @@ async def test_a_queue_of_letters_that_was_made_anew_is_sent_from_its_start(
 )
 @pytest.mark.parametrize("sent", [1, 29])
 @pytest.mark.parametrize("how", ["cancelled", "broker killed", "power lost"])
-async def test_an_interrupted_resend_goes_on_where_it_was(
+async def test_an_interrupted_resend_continues_where_it_was(
     world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue, how: str, sent: int, only_group: bool
 ) -> None:
     wanted = [b"%d" % number for number in range(30)]
@@ -257,7 +259,7 @@ async def test_an_interrupted_resend_goes_on_where_it_was(
 
 
 @BOTH_PROTOCOLS
-async def test_one_that_comes_twice_can_be_told(world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue) -> None:
+async def test_one_that_comes_twice_can_be_recognized(world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue) -> None:
     await bury(world, shop, Message(TOPIC, b"unlucky"), queue=0)
     (letter,) = await dlq.letters()
     await dlq.resend([letter.id])

@@ -67,7 +67,7 @@ async def committed(stand: BrokerStand, group: str = "billing") -> int:
     return offset
 
 
-async def test_a_reset_is_over_when_its_client_goes_on_there_and_commits_until_then_are_ignored(
+async def test_a_reset_is_over_when_its_client_continues_there_and_commits_until_then_are_ignored(
     stand: BrokerStand,
 ) -> None:
     await commit(stand, 5)
@@ -229,7 +229,7 @@ class Member:
 
 
 @pytest.mark.parametrize("codec_byte", [0, 2])
-async def test_without_server_side_resets_members_are_told(
+async def test_without_server_side_resets_members_are_notified(
     world: SimulatedWorld, stand: BrokerStand, codec_byte: int
 ) -> None:
     await stand.restart(use_server_side_reset_offset=False)

@@ -129,7 +129,7 @@ async def test_a_program_that_reads_on_its_own_takes_no_reset_from_the_members(
     assert sorted(shop.bodies) == sorted(bodies)
 
 
-async def test_a_group_at_work_goes_on_where_another_one_is(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_group_at_work_continues_at_the_offsets_of_another_one(world: SimulatedWorld, shop: Shop) -> None:
     await consumed(shop)
     await shop.start("two", consume_from_where=FIRST)
     await world.run_for(seconds=1)

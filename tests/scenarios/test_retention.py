@@ -206,7 +206,7 @@ async def test_an_advance_over_messages_that_cant_be_stored_ends_and_says_why(wo
     await stand.close()
 
 
-async def test_delayed_messages_that_went_with_their_segment_keep_nobody_from_being_delivered(
+async def test_delayed_messages_that_went_with_their_segment_keep_no_other_from_being_delivered(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
     for number in range(12):

@@ -208,7 +208,7 @@ async def test_a_slave_refuses(stand: BrokerStand) -> None:
 
 
 @pytest.mark.row("A3")
-async def test_a_group_that_wants_no_retries_is_told_that_all_is_well(stand: BrokerStand) -> None:
+async def test_a_send_back_of_a_group_without_retries_is_answered_with_success(stand: BrokerStand) -> None:
     await stand.put_group("billing", retry_queue_nums=0)
     position = stand.broker.state.store.max_position
     assert (await stand.ask(SendBack(0, "billing", 0))).code == 0

@@ -81,7 +81,7 @@ def commit(_: ReceivedMessage) -> TransactionState:
 
 
 @pytest.mark.parametrize("make", [push, simple, lite_pull])
-async def test_a_second_consumer_of_a_group_is_refused_and_the_first_goes_on(
+async def test_a_second_consumer_of_a_group_is_refused_and_the_first_continues(
     shop: Shop, client: ClusterClient, make: Callable[[ClusterClient, list[bytes]], Consumer]
 ) -> None:
     heard: list[bytes] = []
@@ -95,7 +95,7 @@ async def test_a_second_consumer_of_a_group_is_refused_and_the_first_goes_on(
 
 
 @pytest.mark.parametrize("make", [push, simple, lite_pull])
-async def test_a_simple_consumer_goes_on_when_a_second_consumer_is_refused(
+async def test_a_simple_consumer_continues_when_a_second_consumer_is_refused(
     shop: Shop, client: ClusterClient, make: Callable[[ClusterClient, list[bytes]], Consumer]
 ) -> None:
     async with simple(client, []) as first:

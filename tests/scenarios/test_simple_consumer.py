@@ -207,7 +207,7 @@ async def test_a_topic_that_isnt_there_yet(world: SimulatedWorld, shop: Shop) ->
         assert [message.body for message in await receive_all(consumer, 1)] == [b"x"]
 
 
-async def test_what_cant_be_asked_for(world: SimulatedWorld, shop: Shop) -> None:
+async def test_what_cant_be_requested(world: SimulatedWorld, shop: Shop) -> None:
     consumer = SimpleConsumer(GROUP, NAMESRV, SimpleSettings(client=shop.settings), world.machine("one", "10.0.5.1"))
     with pytest.raises(ClientError, match="isn't running"):
         await consumer.receive()

@@ -45,7 +45,7 @@ async def test_changes_of_a_moment_share_a_write(world: SimulatedWorld) -> None:
     assert snapshots == [4]
 
 
-async def test_a_full_disk_is_told_to_who_waits_and_made_good_later(world: SimulatedWorld) -> None:
+async def test_a_full_disk_is_reported_to_waiting_sends_and_recovered_from_later(world: SimulatedWorld) -> None:
     machine = world.machine("broker")
     machine.files.make_folder("/config")
     state = ConfigFiles(machine, "/config", nothing_to_sync)

@@ -59,7 +59,9 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
 
 
 @BOTH_PROTOCOLS
-async def test_consumers_that_stay_connected_go_on_where_their_group_stood(world: SimulatedWorld, shop: Shop) -> None:
+async def test_consumers_that_stay_connected_continue_at_the_offsets_of_their_group(
+    world: SimulatedWorld, shop: Shop
+) -> None:
     await shop.start("one", consume_from_where=FIRST)
     await shop.send_many(40)
     await shop.until_heard(40)

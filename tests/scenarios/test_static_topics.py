@@ -96,7 +96,7 @@ async def test_delayed_messages_and_batches_go_to_logical_queues(ledger: StaticT
 # -- mapped elsewhere ----------------------------------------------------------------------------------------------
 
 
-async def test_a_remapped_queue_goes_on_with_the_next_block_of_offsets(trio: Stand, ledger: StaticTopic) -> None:
+async def test_a_remapped_queue_continues_with_the_next_block_of_offsets(trio: Stand, ledger: StaticTopic) -> None:
     await ledger.send(0, b"old")
     await ledger.remap(0, "broker-c")
     assert {name: info.curr_id_map for name, info in (await route(trio)).items()} == {
@@ -138,7 +138,7 @@ async def test_until_the_offset_is_decided_messages_are_taken_but_not_given(ledg
     assert await ledger.drain(0) == [(0, b"old"), (BLOCK, b"new")]
 
 
-async def test_a_group_goes_on_where_it_was(ledger: StaticTopic) -> None:
+async def test_a_group_continues_where_it_was(ledger: StaticTopic) -> None:
     for n in range(4):
         await ledger.send(0, b"%d" % n)
     await ledger.commit(0, 3)
@@ -201,7 +201,7 @@ async def test_a_held_pull_gets_the_next_message_with_its_logical_offset(
     assert (answer.code, answer.next_begin_offset, answer.offset_delta) == (FOUND, BLOCK + 1, BLOCK)
 
 
-async def test_a_pull_that_is_held_when_its_queue_leaves_is_told_at_once(
+async def test_a_held_pull_is_answered_at_once_when_its_queue_leaves(
     world: SimulatedWorld, ledger: StaticTopic
 ) -> None:
     pull = asyncio.ensure_future(ledger.pull(0, 0, 15_000, broker="broker-a"))

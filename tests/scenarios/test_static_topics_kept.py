@@ -79,7 +79,7 @@ async def test_fewer_queues_than_are_mapped_are_refused(trio: Stand, ledger: Sta
     assert (await trio.ask(trio.brokers["broker-a"], UpdateTopic(TOPIC, 2, 2, 6))).code == 0
 
 
-async def test_a_deleted_topic_can_be_made_anew_as_an_ordinary_one(trio: Stand, ledger: StaticTopic) -> None:
+async def test_a_deleted_topic_can_be_created_again_as_an_ordinary_one(trio: Stand, ledger: StaticTopic) -> None:
     for address in trio.brokers.values():
         assert (await trio.ask(address, DeleteTopic(TOPIC))).code == 0
     for name in trio.brokers:
@@ -107,7 +107,7 @@ async def test_an_ordinary_topic_becomes_a_static_one(trio: Stand) -> None:
     assert (sent.queue_id, sent.queue_offset) == (1, 1)
 
 
-async def test_a_nameserver_that_starts_anew_knows_the_mapping(
+async def test_a_restarted_nameserver_knows_the_mapping(
     world: SimulatedWorld, trio: Stand, ledger: StaticTopic
 ) -> None:
     before = await route(trio)

@@ -67,7 +67,7 @@ async def test_an_empty_topic_shows_all_its_queues(stand: BrokerStand) -> None:
     assert (answer.code, answer.remark) == (ResponseCode.TOPIC_NOT_EXIST, "topic[nothing] not exist")
 
 
-async def test_a_queue_tells_when_its_newest_message_was_stored(world: SimulatedWorld, stand: BrokerStand) -> None:
+async def test_a_queue_reports_when_its_newest_message_was_stored(world: SimulatedWorld, stand: BrokerStand) -> None:
     await stand.send("orders", b"a")
     await world.run_for(seconds=5)
     await stand.send("orders", b"b")
@@ -228,7 +228,7 @@ async def test_rates_end_with_the_minute(world: SimulatedWorld, stand: BrokerSta
     assert (spans.stats_minute.sum, spans.stats_hour.sum, spans.stats_day.sum) == (0, 1, 1)
 
 
-async def test_the_broker_tells_of_itself(world: SimulatedWorld, stand: BrokerStand) -> None:
+async def test_the_broker_describes_itself(world: SimulatedWorld, stand: BrokerStand) -> None:
     for _ in range(10):
         await stand.send("orders", b"x")
     await stand.send("orders", b"x", DELAY="3")

@@ -23,7 +23,7 @@ async def noted(shop: Shop, *kinds: str) -> list[tuple[str, str, str, int]]:
 
 
 @BOTH_PROTOCOLS
-async def test_a_topic_that_a_send_has_made_is_told_once(shop: Shop) -> None:
+async def test_a_topic_that_a_send_has_created_is_reported_once(shop: Shop) -> None:
     await shop.send(b"1", b"2", topic="ordrs")
     await shop.send(b"3", topic=TOPIC)
     assert await noted(shop, "topicMade") == [("topicMade", "", "ordrs", -1)]
@@ -31,7 +31,7 @@ async def test_a_topic_that_a_send_has_made_is_told_once(shop: Shop) -> None:
     assert record.details == {"queues": 4}
 
 
-async def test_a_group_that_its_first_member_has_made_is_told_once(world: SimulatedWorld, shop: Shop) -> None:
+async def test_a_group_that_its_first_member_has_created_is_reported_once(world: SimulatedWorld, shop: Shop) -> None:
     await shop.admin.create_group("known")
     for who, group in (("one", GROUP), ("two", GROUP), ("three", "known")):
         await shop.start(who, group=group)

@@ -25,7 +25,7 @@ async def timed(pair: ReplicaSet, world: SimulatedWorld, body: bytes = b"1", **p
     return answer.code, world.uptime_ms - began_ms
 
 
-async def test_one_replica_waits_for_nobody(world: SimulatedWorld) -> None:
+async def test_one_replica_waits_for_no_other(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world, **SYNC).open(slaves=0)
     code, took_ms = await timed(pair, world)
     assert code == 0
@@ -66,7 +66,7 @@ async def test_without_the_slave_it_is_stored_but_answered_flush_slave_timeout(w
 
 
 @pytest.mark.parametrize("topic", ["orders", "new"])
-async def test_a_message_that_waits_for_nobody_is_answered_at_once(world: SimulatedWorld, topic: str) -> None:
+async def test_a_message_that_waits_for_no_slave_is_answered_at_once(world: SimulatedWorld, topic: str) -> None:
     """Also if it is the first one of its topic, which waits until the nameservers have that."""
     pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
     began_ms = world.uptime_ms

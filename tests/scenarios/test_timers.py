@@ -134,7 +134,7 @@ async def test_settings_say_whether_and_how_far(stand: BrokerStand) -> None:
     assert (await stand.recall(handle)).code == NO_PERMISSION
 
 
-async def test_nobody_sends_to_the_timers_topic(stand: BrokerStand) -> None:
+async def test_no_client_sends_to_the_timers_topic(stand: BrokerStand) -> None:
     """A real broker stores it, and its timers stand still from then on."""
     assert (await stand.send(WHEEL_TIMER_TOPIC, b"x")).code == NO_PERMISSION
 
@@ -293,7 +293,7 @@ async def test_a_start_without_the_file_reads_the_log(world: SimulatedWorld, sta
 
 
 @pytest.mark.parametrize("damage", ["not JSON", '{"done": "%%%"}', '{"base": -1}'])
-async def test_a_file_that_cant_be_read_is_made_anew_from_the_log(
+async def test_a_file_that_cant_be_read_is_rebuilt_from_the_log(
     world: SimulatedWorld, stand: BrokerStand, damage: str, logged: list[LogLine]
 ) -> None:
     for number in range(3):

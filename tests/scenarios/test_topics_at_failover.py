@@ -73,7 +73,7 @@ async def test_it_waits_for_a_slave_that_is_silent_but_not_for_ever(world: Simul
     await pair.close()
 
 
-async def test_without_a_slave_a_topic_waits_for_nobody(world: SimulatedWorld) -> None:
+async def test_without_a_slave_a_topic_waits_for_no_other(world: SimulatedWorld) -> None:
     alone = await ReplicaSet(world, **SYNC).open(slaves=0)
     began_ms = world.uptime_ms
     await alone.put_topic("new")

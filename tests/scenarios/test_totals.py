@@ -102,7 +102,7 @@ async def test_a_search_in_all_topics_leaves_out_rocketmqs_own_and_deleted_topic
     assert sorted(one.body for one in await shop.admin.find("42")) == [b"order", b"refunds"]
 
 
-async def test_what_waits_is_told_with_the_next_first(world: SimulatedWorld, shop: Shop) -> None:
+async def test_what_waits_is_shown_with_the_next_first(world: SimulatedWorld, shop: Shop) -> None:
     await shop.clock("freeze")
     for number in range(5):
         delay_ms = 3_600_000 * (5 - number)

@@ -145,7 +145,7 @@ async def test_recalls_are_traced_those_in_vain_too(
         ]
 
 
-async def test_nothing_is_written_unless_it_is_asked_for(world: SimulatedWorld, machine: Machine) -> None:
+async def test_nothing_is_written_unless_it_is_requested(world: SimulatedWorld, machine: Machine) -> None:
     async with Producer("shop", NAMESRV, machine=machine) as producer:
         sent = await producer.send(Message(TOPIC, b"quiet"))
         await world.run_for(seconds=10)
@@ -165,7 +165,7 @@ async def test_traces_go_to_the_topic_of_the_settings(world: SimulatedWorld, mac
         assert await admin.find(sent.message_id, TRACE_TOPIC) == []
 
 
-async def test_traces_of_nobody_hold_up_nobody(world: SimulatedWorld, machine: Machine) -> None:
+async def test_traces_without_a_route_delay_no_send(world: SimulatedWorld, machine: Machine) -> None:
     """The trace topic is on a broker that is gone: the sends that are traced don't notice."""
     async with Producer("shop", NAMESRV, traced(trace_topic="no-such-topic-with-traces"), machine) as producer:
         for _ in range(BATCH_MAX * 3):

@@ -57,7 +57,7 @@ async def test_an_advance_after_a_transaction_finds_it_ended(stand: Stand, state
 
 @BOTH_PROTOCOLS
 @pytest.mark.parametrize("down_ms", [300, 3_000, 20_000])
-async def test_a_producer_is_asked_soon_after_its_broker_was_killed(
+async def test_a_producer_gets_a_check_soon_after_its_broker_was_killed(
     world: SimulatedWorld, stand: Stand, down_ms: int
 ) -> None:
     stand.broker_settings["transaction_time_out"] = 60_000
@@ -122,7 +122,7 @@ async def test_a_half_message_that_is_older_than_messages_are_kept_is_set_aside_
     assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"old"]
 
 
-async def test_the_producers_of_a_group_are_asked_in_turn(world: SimulatedWorld, stand: Stand) -> None:
+async def test_the_producers_of_a_group_get_checks_in_turn(world: SimulatedWorld, stand: Stand) -> None:
     asked: list[str] = []
 
     def producer(name: str) -> TransactionProducer:
@@ -155,7 +155,7 @@ RAISED = [SystemExit(3), asyncio.CancelledError(), GeneratorExit(), pytest.fail.
 
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
-async def test_whatever_a_check_raises_is_unknown_and_it_is_asked_again(
+async def test_whatever_a_check_raises_is_unknown_and_it_is_checked_again(
     stand: Stand, logged: list[LogLine], error: BaseException, is_async: bool
 ) -> None:
     def fail(_: ReceivedMessage) -> object:

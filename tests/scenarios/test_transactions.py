@@ -96,7 +96,7 @@ async def test_a_committed_message_is_there_and_a_rolled_back_one_is_not(stand: 
     assert len(stand.brokers["broker-a"].transactions) == 0
 
 
-async def test_nobody_sees_a_half_message_while_its_transaction_runs(stand: Stand) -> None:
+async def test_no_consumer_sees_a_half_message_while_its_transaction_runs(stand: Stand) -> None:
     seen: list[list[bytes]] = []
 
     async def execute(_message: Message, argument: object) -> TransactionState:
@@ -113,7 +113,7 @@ async def test_nobody_sees_a_half_message_while_its_transaction_runs(stand: Stan
 
 
 @BOTH_PROTOCOLS
-async def test_who_says_nothing_is_asked_and_can_commit_then(stand: Stand) -> None:
+async def test_a_producer_that_says_nothing_gets_a_check_and_can_commit_then(stand: Stand) -> None:
     stand.answer = lambda _: COMMIT
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"late"), ending(UNKNOWN))
@@ -125,7 +125,7 @@ async def test_who_says_nothing_is_asked_and_can_commit_then(stand: Stand) -> No
     assert await stand.stored() == [b"late"]
 
 
-async def test_a_transaction_that_raises_is_asked_about(stand: Stand) -> None:
+async def test_a_transaction_that_raises_is_checked(stand: Stand) -> None:
     def execute(_message: Message, _argument: object) -> TransactionState:
         raise OSError("the database is gone")
 
@@ -138,7 +138,7 @@ async def test_a_transaction_that_raises_is_asked_about(stand: Stand) -> None:
     assert await stand.stored() == []
 
 
-async def test_who_never_knows_is_asked_fifteen_times_and_then_it_is_set_aside(stand: Stand) -> None:
+async def test_a_producer_that_never_knows_gets_fifteen_checks_and_then_the_message_is_moved_away(stand: Stand) -> None:
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"nobody knows"), ending(UNKNOWN))
         began_ms = stand.world.uptime_ms
@@ -151,7 +151,7 @@ async def test_who_never_knows_is_asked_fifteen_times_and_then_it_is_set_aside(s
     assert await stand.stored() == []
 
 
-async def test_another_producer_of_the_group_is_asked_when_the_first_one_is_gone(stand: Stand) -> None:
+async def test_another_producer_of_the_group_gets_the_check_when_the_first_one_is_gone(stand: Stand) -> None:
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"orphan"), ending(UNKNOWN))
     stand.answer = lambda _: COMMIT
@@ -162,7 +162,7 @@ async def test_another_producer_of_the_group_is_asked_when_the_first_one_is_gone
 
 
 @pytest.mark.parametrize("is_early", [False, True])
-async def test_a_producer_that_has_just_come_back_is_asked_before_it_sends_anything(
+async def test_a_producer_that_has_just_come_back_gets_a_check_before_it_sends_anything(
     stand: Stand, is_early: bool
 ) -> None:
     async with stand.producer() as producer:
@@ -180,7 +180,7 @@ async def test_a_producer_that_has_just_come_back_is_asked_before_it_sends_anyth
         assert await stand.stored() == [b"orphan"]
 
 
-async def test_nobody_is_asked_while_there_is_nobody_and_it_counts_all_the_same(stand: Stand) -> None:
+async def test_without_a_producer_no_check_is_sent_and_it_counts_all_the_same(stand: Stand) -> None:
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"alone"), ending(UNKNOWN))
     await stand.world.run_for(seconds=1)
@@ -227,7 +227,7 @@ async def test_a_half_message_that_can_not_be_read_is_read_again_at_the_next_che
     assert await stand.stored() == stored
 
 
-async def test_a_restart_knows_how_often_it_has_asked(stand: Stand) -> None:
+async def test_a_restart_knows_how_many_checks_were_made(stand: Stand) -> None:
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"open"), ending(UNKNOWN))
         await stand.world.run_for(seconds=40)
@@ -279,7 +279,7 @@ async def test_a_transaction_that_was_set_aside_can_be_committed_once(stand: Sta
 
 
 @pytest.mark.parametrize(("answer", "place"), [(COMMIT, TOPIC), (UNKNOWN, CHECK_MAX_TIME_TOPIC)])
-async def test_what_a_full_disk_refuses_is_asked_about_until_it_can_be_stored(
+async def test_what_a_full_disk_refuses_is_checked_until_it_can_be_stored(
     stand: Stand, answer: TransactionState, place: str
 ) -> None:
     """Whether that is its commit, or that it is set aside; a commit that was refused is no question too many."""

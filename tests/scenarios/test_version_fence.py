@@ -115,7 +115,7 @@ async def test_who_has_sent_no_heartbeat_is_not_fenced(member: Member) -> None:
 
 @pytest.mark.row("H6")
 @pytest.mark.parametrize("codec", [0, 2])
-async def test_a_member_is_told_of_the_versions_that_it_is_behind(
+async def test_a_member_learns_which_versions_are_newer_than_its_own(
     world: SimulatedWorld, stand: BrokerStand, member: Member, codec: int
 ) -> None:
     by_codec = Member(world, "three", codec)
@@ -184,7 +184,7 @@ async def test_steady_members_with_different_clocks_and_tags_all_keep_pulling(
 
 
 @pytest.mark.row("H6")
-async def test_who_is_outdated_is_refused_once_shares_anew_and_takes_over_the_groups_version(
+async def test_an_outdated_member_is_refused_once_rebalances_and_adopts_the_groups_version(
     world: SimulatedWorld, shop: Shop, logged: list[LogLine]
 ) -> None:
     one = await shop.start("one", expression="a")
@@ -217,7 +217,7 @@ async def test_members_who_want_the_same_are_never_refused_however_old(
 
 @pytest.mark.row("H6")
 @pytest.mark.parametrize("shop", [(each, FENCE) for each in ALIGNED.values()], indirect=True, ids=[*ALIGNED])
-async def test_a_held_pull_that_its_own_consumer_has_outdated_is_made_anew_at_once(
+async def test_a_held_pull_that_its_own_consumer_has_outdated_is_sent_again_at_once(
     world: SimulatedWorld, shop: Shop
 ) -> None:
     consumer = await shop.start("one", expression="a", post_subscription_when_pull=True)
@@ -321,7 +321,7 @@ async def test_a_broker_that_does_not_answer_at_first_hears_of_the_consumers_lat
 
 
 @pytest.mark.row("H7")
-async def test_a_consumer_starts_while_all_brokers_are_silent_and_goes_on_trying(
+async def test_a_consumer_starts_while_all_brokers_are_silent_and_keeps_trying(
     world: SimulatedWorld, shop: Shop, logged: list[LogLine]
 ) -> None:
     world.freeze("broker-a")

@@ -102,7 +102,7 @@ def test_members_stand_behind_the_end_of_a_queue_that_has_become_shorter_for_a_w
 
 
 @pytest.mark.parametrize(("offset", "is_excused"), [(6, True), (7, False)])
-def test_what_a_member_told_of_a_shorter_queue_is_still_there_after_the_next_start(
+def test_what_a_member_stored_of_a_shorter_queue_is_still_there_after_the_next_start(
     offset: int, is_excused: bool
 ) -> None:
     told = OffsetSeen(40, "billing", PLACE, 6, 5, 2, is_own=False)
@@ -129,7 +129,7 @@ def test_an_answer_may_have_been_under_way_when_its_broker_lost_power() -> None:
 @pytest.mark.parametrize(
     ("read_at_ms", "is_excused"), [(15, True), (35, False)], ids=["known since before the loss", "ahead of the log"]
 )
-def test_what_a_member_told_between_two_losses_may_be_there_though_nobody_saw_it(
+def test_what_a_member_stored_between_two_losses_may_be_there_though_no_one_saw_it(
     read_at_ms: int, is_excused: bool
 ) -> None:
     read = CallBegan(read_at_ms, 1, "billing", "billing-1", PLACE, (Seen("web/1", 5, 0, False),))
@@ -167,7 +167,7 @@ def popped(call: int, at_ms: int, popped_ms: int, member: str = "billing-1", rec
         "a disk that failed before", "a disk that fails",
     ],
 )  # fmt: skip
-def test_a_popped_message_comes_to_nobody_else_before_its_time(
+def test_a_popped_message_reaches_no_other_client_before_its_time(
     between: list[RunEvent], popped_ms: int, is_said: bool
 ) -> None:
     first, second = popped(1, 1_010, 1_000), popped(2, popped_ms, popped_ms, "billing-2", 1)

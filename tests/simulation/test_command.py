@@ -91,7 +91,7 @@ def test_processes_are_replaced_after_some_runs_and_every_seed_is_played(
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_by_a_change_is_told_as_a_test_that_fails(
+def test_a_run_that_fails_by_a_change_is_written_as_a_test_that_fails(
     path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", "--seed", "3", "--hours", "0.002", "--set", "max_message_size=10", path]) == 1

@@ -27,7 +27,7 @@ def flipped(mixed: Mixed, folder: str, chance: Random) -> str:
 
 @pytest.mark.parametrize("folder", PROTECTED)
 @pytest.mark.parametrize("number", first_and_slow(range(FLIPS)))
-def test_a_flipped_bit_is_mended_or_told(number: int, folder: str) -> None:
+def test_a_flipped_bit_is_repaired_or_reported(number: int, folder: str) -> None:
     async def scenario(mixed: Mixed) -> None:
         await mixed.work(12)
         before = mixed.state()

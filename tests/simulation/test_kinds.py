@@ -116,7 +116,7 @@ def test_others_take_over_from_what_is_gone_for_good(kind: str) -> None:
     assert max(ends) < gone_ms
 
 
-def test_somebody_is_always_left() -> None:
+def test_one_is_always_left() -> None:
     for seed in range(30):
         workload = with_some(Random(seed), plain_workload(Random(seed)), ["losses"])
         gone = {strike.target for strike in plan_strikes(workload, Random(seed), 3_600_000) if strike.kind in LASTING}

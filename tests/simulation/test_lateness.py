@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from staticfire.simulation.checkers.asking import AskedInTime, SendsSucceed
+from staticfire.simulation.checkers.asking import ChecksInTime, SendsSucceed
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
@@ -184,18 +184,18 @@ def test_a_popped_message_comes_again_in_time(has_failed: bool, again_ms: int, i
 
 
 @pytest.mark.parametrize(("asked_ms", "is_said"), [(90_000, False), (97_000, True)])
-def test_an_open_transaction_is_asked_about(asked_ms: int, is_said: bool) -> None:
+def test_an_open_transaction_is_checked(asked_ms: int, is_said: bool) -> None:
     half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
-    assert bool(said(AskedInTime(PAID), after(*half, TransactionEnded(asked_ms, "web-1/1", True)))) is is_said
+    assert bool(said(ChecksInTime(PAID), after(*half, TransactionEnded(asked_ms, "web-1/1", True)))) is is_said
 
 
 @pytest.mark.parametrize(("clients", "is_said"), [(1, False), (2, True)], ids=["the only one", "one of two"])
-def test_a_program_that_is_gone_for_good_can_not_be_asked(clients: int, is_said: bool) -> None:
+def test_a_program_that_is_gone_for_good_gets_no_checks(clients: int, is_said: bool) -> None:
     workload = Workload([Topic("orders")], producers=[Producers("orders", clients=clients, name="web")])
     half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
     gone = [FaultBegan(60_000, "kill producer", "web-1"), GoneForGood(60_000, "web-1"),
             FaultEnded(60_000, "kill producer", "web-1")]  # fmt: skip
-    assert bool(said(AskedInTime(workload), after(*half, *gone, Settled(500_000)))) is is_said
+    assert bool(said(ChecksInTime(workload), after(*half, *gone, Settled(500_000)))) is is_said
 
 
 @pytest.mark.parametrize(
@@ -215,11 +215,11 @@ def test_a_program_that_is_gone_for_good_can_not_be_asked(clients: int, is_said:
         "on the disk before", "killed", "another broker", "SYNC_FLUSH",
     ],
 )  # fmt: skip
-def test_a_half_message_that_may_be_lost_is_not_asked_about(ends: ProcessEnded, flush: str, is_said: bool) -> None:
+def test_a_half_message_that_may_be_lost_is_not_checked(ends: ProcessEnded, flush: str, is_said: bool) -> None:
     workload = Workload(PAID.topics, PAID.producers, brokers=Brokers(2, {"flush_disk_type": flush}))
     half = [SendBegan(57_998, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 700)]
     events = after(*half, ends, ProcessBegan(58_500, ends.who), Settled(500_000))
-    assert bool(said(AskedInTime(workload), events)) is is_said
+    assert bool(said(ChecksInTime(workload), events)) is is_said
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Story:
         return self._meter.measures(end_ms)
 
 
-def test_a_queue_is_idle_while_a_message_waits_and_nobody_works_on_it() -> None:
+def test_a_queue_is_idle_while_a_message_waits_and_no_member_works_on_it() -> None:
     story = Story()
     story.stored(100, "m1")
     call = story.begins(150, "one", "m1")

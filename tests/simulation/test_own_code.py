@@ -87,7 +87,9 @@ def test_a_checker_that_raises_fails_the_run_and_the_others_judge_on(
 
 
 @pytest.mark.parametrize("wrong", ["42", "Topic", "Checker"])
-def test_what_is_no_checker_is_told_before_anything_is_played(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_checker_is_reported_before_anything_is_played(
+    wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = SHOP.format("", "", f", checkers=[{wrong}]")
     assert main(["simulate", "--seeds", "2", *HOURS, _written(shop)]) == (0 if wrong == "Checker" else 2)
     if wrong != "Checker":

@@ -14,7 +14,7 @@ from staticfire.simulation.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
-from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
+from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue
 from staticfire.simulation.workload import Brokers, Producers, Topic, Workload
 from tests.simulation.test_checkers import said
 
@@ -59,9 +59,9 @@ def test_a_message_comes_to_its_queue(events: list[RunEvent], is_said: bool) -> 
 @pytest.mark.parametrize(
     ("at_ms", "changes", "is_said"), [(200_000, False, True), (900_000, False, False), (200_000, True, False)]
 )
-def test_a_half_message_is_asked_about_before_it_is_put_aside(at_ms: int, changes: bool, is_said: bool) -> None:
+def test_a_half_message_is_checked_before_it_is_moved_away(at_ms: int, changes: bool, is_said: bool) -> None:
     """Fifteen times, every 30 s or as an administrator has said."""
     workload = Workload([Topic("orders")], [Producers("orders", name="web")], brokers=Brokers(1))
     changed = [FaultBegan(50_000, "change settings", "broker-a")] if changes else []
     aside = found("broker-a", "TRANS_CHECK_MAX_TIME_TOPIC", 0, at_ms)
-    assert bool(said(AskedOften(workload), [*changed, *SENT, aside])) is is_said
+    assert bool(said(ChecksOften(workload), [*changed, *SENT, aside])) is is_said

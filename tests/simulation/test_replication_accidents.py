@@ -69,7 +69,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
-def test_seventeen_are_told() -> None:
+def test_seventeen_are_shown() -> None:
     assert names() == sorted(CLAIMS)
     assert len(CLAIMS) == 17
 

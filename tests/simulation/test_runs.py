@@ -81,7 +81,7 @@ def failures_count_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("failures_count_as_done")
-def test_a_run_that_failed_is_told_with_its_cause_and_as_a_page() -> None:
+def test_a_run_that_failed_is_reported_with_its_cause_and_as_a_page() -> None:
     outcome = play(WORKLOAD, Play(3, HOURS, keeps_events=True))
     assert {violation.checker for violation in outcome.violations} == {"ReachesAll"}
     page = trace_page(outcome, "shop.py")
@@ -94,7 +94,7 @@ def test_a_run_that_failed_is_told_with_its_cause_and_as_a_page() -> None:
 
 
 @pytest.mark.usefixtures("failures_count_as_done")
-def test_a_run_that_failed_is_made_smaller_and_told_as_a_test() -> None:
+def test_a_run_that_failed_is_made_smaller_and_written_as_a_test() -> None:
     outcome = outcome_of(3)
     shrinker = Shrinker(lambda _: WORKLOAD, outcome, HOURS)
     smallest = shrinker.shrink()

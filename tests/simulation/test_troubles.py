@@ -11,7 +11,7 @@ from tools.troubles import EXAMPLES, trouble_names
 pytestmark = pytest.mark.row("S3")
 
 
-def test_ten_are_told() -> None:
+def test_ten_are_shown() -> None:
     assert trouble_names() == sorted(CLAIMS)
     assert len(CLAIMS) == 10
 
@@ -42,7 +42,7 @@ def test_a_trouble_is_played_once_per_way(capsys: pytest.CaptureFixture[str]) ->
         (None, ["--seed", "3", "--trace"], "accepts neither --seeds nor --trace"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_what_is_wrong_is_reported(
     text: str | None, arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = EXAMPLES / "lonely_topic.py"

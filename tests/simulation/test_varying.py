@@ -55,7 +55,7 @@ def test_words_of_the_workload_are_changed() -> None:
         ("flush_disk_type", "NEVER", "it must be ASYNC_FLUSH or SYNC_FLUSH"),
     ],
 )
-def test_what_is_wrong_is_told(name: str, text: str, words: str) -> None:
+def test_what_is_wrong_is_reported(name: str, text: str, words: str) -> None:
     with pytest.raises(UsageError) as told:
         varied(WORKLOAD, {name: text})
     assert words in str(told.value)

@@ -37,7 +37,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_told_with_its_line(text: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, tmp_path: Path) -> None:
     path = tmp_path / "shop.py"
     path.write_text(HEAD + text + "\n")
     with pytest.raises(UsageError) as told:

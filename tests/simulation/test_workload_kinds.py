@@ -43,7 +43,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_of_another_kind_is_told(text: str) -> None:
+def test_what_is_of_another_kind_is_reported(text: str) -> None:
     with pytest.raises(UsageError) as told:
         eval(text, HERE)
     assert WRONG[text] in str(told.value)

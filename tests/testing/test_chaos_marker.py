@@ -71,7 +71,7 @@ def test_brokers_that_check_signatures_or_speak_only_tls(pytester: pytest.Pytest
         ({"each": "orders"}, "isn't understood"),
     ],
 )
-def test_wrong_parameter_is_told(marker: dict[str, object], words: str) -> None:
+def test_wrong_parameter_is_reported(marker: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         judge_of({"chaos": "mild", **marker})
 

@@ -155,7 +155,7 @@ def test_a_failed_test_shows_why_nothing_is_consumed(pytester: pytest.Pytester) 
     result = run(
         pytester,
         """
-def test_nobody(rocketmq):
+def test_no_reader(rocketmq):
     rocketmq.wait_consumed(rocketmq.create_topic("empty"), group="billing")
     orders = rocketmq.create_topic("orders", queues=1)
     rocketmq.send(orders, "1", "2")
@@ -209,7 +209,7 @@ def test_all_are_back(rocketmq):
         ("(settings=[1])", "settings=*1*: it must be a dictionary"),
     ],
 )
-def test_a_wrong_marker_is_told(pytester: pytest.Pytester, marker: str, error: str) -> None:
+def test_a_wrong_marker_is_reported(pytester: pytest.Pytester, marker: str, error: str) -> None:
     result = run(pytester, f"@pytest.mark.rocketmq{marker}\ndef test_it(rocketmq): ...")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"rocketmq: *{error}*"])

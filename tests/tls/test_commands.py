@@ -154,7 +154,7 @@ def test_by_default_every_port_takes_both(tmp_path: Path) -> None:
         assert fetch(f"https://{urlsplit(control).netloc}/topics", pem) == 200
 
 
-def test_run_tells_its_command_to_use_tls() -> None:
+def test_run_makes_its_command_use_tls() -> None:
     told = call("run", "--no-grpc", "--set", "tls.server.mode=enforcing", "--", "sh", "-c", "staticfire topics; env")
     assert "STATICFIRE_TLS_ENABLE=true" in told.stdout
 

@@ -58,7 +58,7 @@ def test_a_burst_is_one_write_and_is_settled_in_order(stand: StoreStand) -> None
     assert settled == [b"%d" % number for number in range(10)]
 
 
-def test_a_commit_tells_which_queues_got_messages_and_from_which_offset_on(stand: StoreStand) -> None:
+def test_a_commit_reports_which_queues_got_messages_and_from_which_offset(stand: StoreStand) -> None:
     stand.send(b"old")
     stand.append(b"x", queue_id=1)
     stand.append(b"y", queue_id=0)
@@ -137,7 +137,7 @@ def test_a_queue_that_never_had_a_message_says_so_at_any_offset(stand: StoreStan
     assert stand.store.read(stand.store.queue("orders", 0), offset, 32)[:2] == (ReadStatus.NO_MESSAGE_IN_QUEUE, 0)
 
 
-def test_a_read_gives_as_many_messages_as_asked_for_and_one_at_least(stand: StoreStand) -> None:
+def test_a_read_returns_as_many_messages_as_requested_and_one_at_least(stand: StoreStand) -> None:
     stand.send(*[b"x"] * 40)
     queue = stand.store.queue("orders", 0)
     assert stand.store.read(queue, 0).record_count == 32
@@ -209,7 +209,7 @@ def test_prepared_and_rolled_back_records_enter_no_queue(stand: StoreStand) -> N
     assert stand.bodies() == [b"seen"]
 
 
-def test_a_burst_goes_on_in_the_next_segment(stand: StoreStand) -> None:
+def test_a_burst_continues_in_the_next_segment(stand: StoreStand) -> None:
     sent = stand.send(*[b"%04d" % number * 100 for number in range(40)])
     assert stand.disk.files.keys() >= {f"/store/commitlog/{start:020d}" for start in (0, 4096, 8192)}
     assert {one.outcome for one in sent} == {PutOutcome.STORED}

@@ -47,7 +47,7 @@ def test_a_row_lies_side_by_side_and_is_settled_once(stand: StoreStand, flag: in
     assert stand.bodies() == [b"before", b"one", b"two", b"three", b"after"]
 
 
-def test_a_row_goes_on_in_the_next_segment(stand: StoreStand) -> None:
+def test_a_row_continues_in_the_next_segment(stand: StoreStand) -> None:
     settled: list[Any] = []
     bodies = [b"%04d" % number * 100 for number in range(20)]
     positions = append_all(stand.store, settled, rows(*bodies))

@@ -183,7 +183,7 @@ def test_whatever_byte_of_a_queue_file_is_flipped_costs_nothing(mask: int) -> No
                 assert not missing, (path, at)
 
 
-def test_bytes_of_the_log_that_rot_at_run_time_reach_nobody() -> None:
+def test_bytes_of_the_log_that_rot_at_run_time_reach_no_consumer() -> None:
     stand = DamagedStand()
     for path in stand.log_files():
         for at in range(0, written(stand, path), 5):
@@ -283,7 +283,7 @@ def test_another_error_of_the_disk_is_no_damage() -> None:
     assert not stand.told
 
 
-def test_a_damaged_message_is_told_once_and_counted_once() -> None:
+def test_a_damaged_message_is_reported_once_and_counted_once() -> None:
     stand = DamagedStand()
     stand.store.close()
     stand.open_with()
@@ -364,7 +364,7 @@ def test_times_are_found_past_a_damaged_message() -> None:
     assert stand.store.search_offset(queue, MessageMs(1007), Boundary.LOWER) == 7
 
 
-def test_exchanged_queue_files_are_made_anew() -> None:
+def test_exchanged_queue_files_are_rebuilt() -> None:
     """Also when another queue was read before, with the same records: what was proven is proven of one queue."""
     stand = DamagedStand()
     stand.store.close()

@@ -149,7 +149,7 @@ async def test_a_stuck_fsync_is_answered_with_a_timeout_after_five_seconds(world
     assert keeper.bodies() == [b"early", b"late"]
 
 
-async def test_a_failed_fsync_is_told_and_tried_again(world: SimulatedWorld) -> None:
+async def test_a_failed_fsync_is_reported_and_tried_again(world: SimulatedWorld) -> None:
     keeper = await start(world, SYNC)
     await world.run_for(seconds=5)
     world.disk("broker").fail_sync(1)
@@ -199,7 +199,7 @@ async def test_what_a_failed_fsync_lost_from_memory_as_well_ends_the_store(world
 
 
 @pytest.mark.parametrize("first", [0, 1])
-async def test_what_a_failed_fsync_lost_is_passed_over_by_nobody(world: SimulatedWorld, first: int) -> None:
+async def test_what_a_failed_fsync_lost_is_skipped_by_no_reader(world: SimulatedWorld, first: int) -> None:
     """It has an offset that another message gets after the next start: who has been told to go on would miss that."""
     keeper = await start(world)
     keeper.send(b"safe")
@@ -315,7 +315,7 @@ async def test_a_loss_of_power_at_any_moment_is_recovered_from(world: SimulatedW
         assert torn or bodies == sent_there[: len(bodies)]
 
 
-async def test_nobody_complains_of_an_fsync_that_failed_for_somebody_who_was_cancelled_twice(
+async def test_an_fsync_that_failed_for_a_caller_that_was_cancelled_twice_is_not_reported(
     world: SimulatedWorld,
 ) -> None:
     keeper = await start(world)

@@ -38,7 +38,7 @@ def test_there_is_a_folder_of_each_format() -> None:
 
 
 @pytest.mark.parametrize("number", range(1, FORMAT + 1))
-async def test_what_an_older_version_left_goes_on(tmp_path: Path, number: int) -> None:
+async def test_what_an_older_version_left_continues(tmp_path: Path, number: int) -> None:
     folder = Path(shutil.copytree(FOLDERS / str(number), tmp_path / "store"))
     for _ in range(2):
         async with broker_of(folder) as broker:

@@ -50,7 +50,7 @@ def test_a_lost_last_segment_costs_what_was_in_it(stand: StoreStand) -> None:
     assert stand.bodies_with_gaps() == [*left, b"new"]
 
 
-def test_a_lost_log_costs_everything_and_offsets_go_on(stand: StoreStand) -> None:
+def test_a_lost_log_costs_everything_and_offsets_continue(stand: StoreStand) -> None:
     stand.send(b"a", b"b")
     stand.store.close()
     stand.disk.remove_folder("/store/commitlog")
@@ -64,7 +64,7 @@ def test_a_lost_log_costs_everything_and_offsets_go_on(stand: StoreStand) -> Non
     assert stand.bodies() == [b"new"]
 
 
-def test_entries_of_a_cut_off_end_are_gone_from_queues_that_nobody_asked_for(stand: StoreStand) -> None:
+def test_entries_of_a_cut_off_end_are_gone_from_queues_that_were_not_used(stand: StoreStand) -> None:
     stand.send(b"a")
     stand.send(b"b", queue_id=1)
     stand.store.close()
@@ -144,7 +144,7 @@ def test_an_unreadable_table_of_deleted_topics_is_not_ignored(stand: StoreStand)
         stand.open()
 
 
-def test_queue_files_of_another_size_are_made_anew(stand: StoreStand) -> None:
+def test_queue_files_of_another_size_are_rebuilt(stand: StoreStand) -> None:
     sent = stand.send(*[b"%03d" % number for number in range(20)])
     stand.store.close()
     stand.settings = StoreSettings(segment_bytes_max=4096, queue_file_entries=7)
@@ -189,7 +189,7 @@ SPOILT: dict[str, Callable[[StoreStand, str], None]] = {
 
 @pytest.mark.parametrize("fault", SPOILT)
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_lost_first_segment_is_told_and_may_be_put_back(stand: StoreStand, fault: str, closed: bool) -> None:
+def test_a_lost_first_segment_is_reported_and_may_be_put_back(stand: StoreStand, fault: str, closed: bool) -> None:
     sent = fill(stand)
     stand.store.close()
     if not closed:
@@ -209,7 +209,7 @@ def test_a_lost_first_segment_is_told_and_may_be_put_back(stand: StoreStand, fau
     assert stand.bodies() == [one.body for one in sent]
 
 
-def test_a_missing_segment_below_the_checkpoint_is_told(stand: StoreStand) -> None:
+def test_a_missing_segment_below_the_checkpoint_is_reported(stand: StoreStand) -> None:
     sent = fill(stand)
     stand.store.close()
     stand.disk.remove(segments_of(stand)[2])
@@ -242,7 +242,7 @@ def test_a_store_of_an_older_version_may_begin_anywhere(stand: StoreStand) -> No
     assert stand.open().lost_files == 1
 
 
-def test_an_unreadable_start_of_the_log_is_told_once(stand: StoreStand) -> None:
+def test_an_unreadable_start_of_the_log_is_reported_once(stand: StoreStand) -> None:
     fill(stand)
     stand.store.flush()
     stand.store.remove_segments_before(9_000)

@@ -63,7 +63,7 @@ def test_what_the_disk_had_confirmed_is_never_cut_off(stand: StoreStand) -> None
     assert stand.bodies_with_gaps()[0] == b"safe"
 
 
-def test_a_hole_that_a_failed_fsync_left_needs_nobody(stand: StoreStand) -> None:
+def test_a_hole_that_a_failed_fsync_left_needs_no_person(stand: StoreStand) -> None:
     """The disk failed, memory was needed for something else, and the machine went on: only the process has ended."""
     stand.send(b"safe")
     stand.store.flush()
@@ -101,7 +101,7 @@ def test_segments_are_there_with_their_names_once_they_were_synced(stand: StoreS
     assert stand.bodies() == [*bodies, b"last"]
 
 
-def test_a_log_that_lost_its_first_segment_before_anything_was_safe_begins_anew(stand: StoreStand) -> None:
+def test_a_log_that_lost_its_first_segment_before_anything_was_safe_starts_empty(stand: StoreStand) -> None:
     stand.send(*[b"%03d" % number * 200 for number in range(12)])
     stand.kill()
     stand.disk.remove(LOG)
@@ -202,7 +202,7 @@ def test_segments_that_were_removed_stay_removed(stand: StoreStand, closed: bool
         assert (report.lost_files, stand.bodies()) == (0, left)
 
 
-def test_a_segment_that_somebody_puts_back_stays_without_a_loss_of_power(stand: StoreStand) -> None:
+def test_a_segment_that_is_put_back_stays_without_a_loss_of_power(stand: StoreStand) -> None:
     bodies = [b"%03d" % number * 200 for number in range(30)]
     stand.send(*bodies)
     stand.store.flush()

@@ -94,7 +94,7 @@ def test_a_line_that_could_not_be_written_is_written_by_the_next_round(stand: St
 
 
 @pytest.mark.parametrize("damage", ["removed", "cut", "spoilt"])
-def test_that_it_is_lost_is_told_and_it_is_made_anew(stand: StoreStand, damage: str) -> None:
+def test_its_loss_is_reported_and_it_is_rebuilt(stand: StoreStand, damage: str) -> None:
     stand.open()
     stand.send(b"new")
     stand.store.close()

@@ -170,7 +170,7 @@ def test_a_topic_deleted_while_its_queues_are_being_written_leaves_nothing(stand
     assert stand.bodies() == [b"new"]
 
 
-def test_a_missing_queue_file_is_made_anew_as_it_is_read(stand: StoreStand) -> None:
+def test_a_missing_queue_file_is_rebuilt_as_it_is_read(stand: StoreStand) -> None:
     bodies = [b"%d" % number for number in range(40)]
     stand.send(*bodies)
     stand.store.close()

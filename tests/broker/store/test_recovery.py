@@ -114,7 +114,7 @@ def test_the_size_of_new_segments_may_change(stand: StoreStand, segment_bytes_ma
     assert stand.bodies() == bodies * 3
 
 
-def test_recovery_may_be_killed_at_any_write_and_begins_anew() -> None:
+def test_recovery_may_be_killed_at_any_write_and_begins_again() -> None:
     for at_write in range(1, 40):
         stand = StoreStand()
         stand.open()

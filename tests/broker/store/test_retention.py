@@ -49,7 +49,7 @@ def test_the_last_segment_stays(stand: StoreStand) -> None:
     assert stand.bodies()[-1] == sent[-1].body
 
 
-def test_a_queue_that_lost_all_its_messages_goes_on_with_its_offsets(stand: StoreStand) -> None:
+def test_a_queue_that_lost_all_its_messages_continues_with_its_offsets(stand: StoreStand) -> None:
     stand.send(b"a", b"b", queue_id=7)
     fill(stand)
     stand.store.remove_segments_before(8192)

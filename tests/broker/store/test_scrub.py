@@ -16,7 +16,7 @@ def scrub(stand: DamagedStand) -> None:
         stand.store.scrub.looked(step())
 
 
-def test_the_scrub_finds_whatever_rots_where_nobody_reads() -> None:
+def test_the_scrub_finds_what_rots_where_no_client_reads() -> None:
     stand = DamagedStand()
     stand.store.close()
     stand.open_with()
@@ -103,7 +103,7 @@ def test_a_record_of_a_queues_earlier_life_is_put_into_none() -> None:
 
 
 @pytest.mark.parametrize("is_in_use", [True, False])
-def test_records_behind_the_end_of_their_queue_are_told_once_per_queue(is_in_use: bool) -> None:
+def test_records_behind_the_end_of_their_queue_are_reported_once_per_queue(is_in_use: bool) -> None:
     """Neither its files nor anything that was noted of it had more: somebody has put older ones there."""
     stand = DamagedStand()
     stand.store.close()

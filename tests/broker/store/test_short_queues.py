@@ -56,7 +56,7 @@ LOSSES: dict[str, Callable[[StoreStand], None]] = {
 @pytest.mark.row("F4")
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_queue_that_lost_its_end_is_made_anew_from_the_log(stand: StoreStand, loss: str, closed: bool) -> None:
+def test_a_queue_that_lost_its_end_is_rebuilt_from_the_log(stand: StoreStand, loss: str, closed: bool) -> None:
     if not closed:
         stand.open()
         stand.kill()
@@ -75,7 +75,7 @@ def test_a_queue_that_lost_its_end_is_made_anew_from_the_log(stand: StoreStand, 
 
 
 @pytest.mark.row("F4")
-def test_a_queue_whose_messages_retention_has_removed_goes_on_where_it_ended(stand: StoreStand) -> None:
+def test_a_queue_whose_messages_retention_has_removed_continues_where_it_ended(stand: StoreStand) -> None:
     stand.open()
     stand.send(*BODIES, topic="bills", queue_id=3)
     stand.store.flush()
@@ -97,7 +97,7 @@ def test_a_queue_whose_messages_retention_has_removed_goes_on_where_it_ended(sta
 
 
 @pytest.mark.parametrize("lost", ["/store/checkpoint", QUEUES])
-def test_offsets_go_on_after_a_rebuild_of_all_queues(stand: StoreStand, lost: str) -> None:
+def test_offsets_continue_after_a_rebuild_of_all_queues(stand: StoreStand, lost: str) -> None:
     stand.open()
     stand.send(*BODIES, topic="bills", queue_id=3)
     stand.store.flush()
@@ -182,7 +182,7 @@ def test_a_deletion_during_the_round_that_notes_the_queue_counts(stand: StoreSta
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (0, 20), (0, 35), (10, 11), (10, 39)])
-def test_entries_that_were_zeroed_before_the_last_are_made_anew_as_they_are_read(
+def test_entries_that_were_zeroed_before_the_last_are_rebuilt_as_they_are_read(
     stand: StoreStand, first: int, last: int
 ) -> None:
     for path in files_of_queue(stand):
@@ -282,9 +282,7 @@ def told(stand: StoreStand) -> list[Finding]:
     return told
 
 
-def test_who_asks_for_a_queue_that_a_start_did_not_look_at_finds_it_made_anew(
-    stand: StoreStand, told: list[Finding]
-) -> None:
+def test_a_queue_that_a_start_did_not_check_is_rebuilt_at_its_first_use(stand: StoreStand, told: list[Finding]) -> None:
     stand.send(b"written meanwhile")
     assert stand.bodies(topic="shipments") == BODIES
     assert [(it.kind, it.topic, it.queue_offset) for it in told] == [
@@ -305,7 +303,7 @@ def test_workers_look_at_all_queues(stand: StoreStand, told: list[Finding]) -> N
     assert stand.bodies(topic="shipments") == BODIES
 
 
-def test_a_queue_that_can_not_be_made_anew_now_is_so_by_the_next_who_asks(
+def test_a_queue_that_can_not_be_rebuilt_now_is_rebuilt_by_the_next_request(
     stand: StoreStand, told: list[Finding]
 ) -> None:
     segment = max(path for path in stand.disk.files if "/commitlog/" in path)
