@@ -119,7 +119,7 @@ class SendRunHandler:
         if queue_id < 0:
             return None  # The send is for any queue, which is chosen at random.
         try:
-            return target.queue(queue_id, _NOBODY)
+            return target.queue(queue_id, _UNKNOWN_PEER)
         except (BrokerAnswer, StorageError, OSError):
             return None  # send.py handles it again, and returns the error.
 
@@ -177,4 +177,4 @@ def answers_in(data: bytes) -> Iterator[AnswerFrame]:
 
 # The fields in the header of a response to the end of a transaction: in JSON, and in the native codec.
 _OF_ENDS = (None, b"\xc0")
-_NOBODY = Peer("?")
+_UNKNOWN_PEER = Peer("?")

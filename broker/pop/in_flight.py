@@ -22,7 +22,7 @@ DUE_MS_MAX = (1 << 62) - 1
 """The limit of due times. Clients may request any invisible time, but records and responses contain 64 bits."""
 NEVER_MS = 1 << 63
 OWNERS_MAX = (1 << OWNER_BITS) - 1
-NOBODY = 0
+NO_CLIENT = 0
 GIVEN_BACK = OWNERS_MAX
 _OWNER_MASK = OWNERS_MAX
 _DUE_MASK = (1 << DUE_BITS) - 1
@@ -43,7 +43,7 @@ class CheckPoint(NamedTuple):
     """Bits, counted from `start`."""
     due_ms: int
     owner: int
-    """The number of the client that has them. NOBODY: after a restart. GIVEN_BACK: the client failed to consume
+    """The number of the client that has them. NO_CLIENT: after a restart. GIVEN_BACK: the client failed to consume
     them."""
 
     def runs(self) -> Iterator[tuple[int, int]]:

@@ -31,7 +31,7 @@ from staticfire.broker.pop.events import (
     read_events,
     unpack_bits,
 )
-from staticfire.broker.pop.in_flight import NOBODY, POP_MS_MAX, CheckPoint
+from staticfire.broker.pop.in_flight import NO_CLIENT, POP_MS_MAX, CheckPoint
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.errors import ProtocolError
@@ -139,7 +139,7 @@ class PopRecovery:
         if isinstance(event, Done):
             tables.in_flight.remove(queue, event.start, event.pop_ms, messages)
         elif messages:
-            tables.in_flight.put(queue, CheckPoint(event.start, event.pop_ms, messages, event.due_ms, NOBODY))
+            tables.in_flight.put(queue, CheckPoint(event.start, event.pop_ms, messages, event.due_ms, NO_CLIENT))
 
     def _commit(self, event: Event, may_go_back: bool) -> bool:
         """Set the group's offset to that of the event; return whether that was done."""

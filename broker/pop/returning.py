@@ -21,7 +21,7 @@ from staticfire.broker.groups.retries import is_dead
 from staticfire.broker.pop.answers import handle_bytes_max, offsets_of, single_records
 from staticfire.broker.pop.copying import Copies
 from staticfire.broker.pop.events import GroupQueue, mask_of
-from staticfire.broker.pop.in_flight import NOBODY, CheckPoint, PoppedQueue
+from staticfire.broker.pop.in_flight import NO_CLIENT, CheckPoint, PoppedQueue
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.retention import HOUR_MS
 from staticfire.broker.store.consume_queue import Queue
@@ -147,7 +147,7 @@ class Returner:
         self._tries[key] = tries + 1
         if len(self._tries) > TRIED_MAX:
             del self._tries[next(iter(self._tries))]
-        self._tables.in_flight.put(queue, left._replace(due_ms=message_ms + retry_ms, owner=NOBODY))
+        self._tables.in_flight.put(queue, left._replace(due_ms=message_ms + retry_ms, owner=NO_CLIENT))
         log.error("pop_not_returned", **what, retry_ms=retry_ms)
 
     # -- one check-point -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import msgspec
 
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.events import NO_OFFSET, Done, GroupQueue, Ordered, OrderState, Taken, pack_bits
-from staticfire.broker.pop.in_flight import DUE_MS_MAX, GIVEN_BACK, NOBODY, CheckPoint, InFlight, PoppedQueue
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, GIVEN_BACK, NO_CLIENT, CheckPoint, InFlight, PoppedQueue
 from staticfire.broker.pop.orders import OrderStates
 from staticfire.broker.pop.pop_log import PopLog
 from staticfire.broker.state import BrokerState
@@ -24,7 +24,7 @@ class Owners:
     def __init__(self) -> None:
         self._numbers: dict[Connection, int] = {}
         self._connections: dict[int, Connection] = {}
-        self._next = NOBODY
+        self._next = NO_CLIENT
 
     def number_of(self, connection: Connection) -> int:
         """Return the number of a connection; give it one if it has none."""

@@ -71,7 +71,7 @@ class EnoughReplicas:
 
     def _before(self, handler: Handler) -> Handler:
         def handle(call: Call) -> Answer | None:
-            if waits_for_nobody(call.request):
+            if waits_for_no_slave(call.request):
                 start = self._store.room[0]
                 answer = handler(call)
                 self._replicas.waive(start, self._store.room[0])
@@ -83,7 +83,7 @@ class EnoughReplicas:
         return handle
 
 
-def waits_for_nobody(request: object) -> bool:
+def waits_for_no_slave(request: object) -> bool:
     """Return whether all messages of a request have WAIT=false. RocketMQ: Message.isWaitStoreMsgOK."""
     properties = getattr(request, "properties", None)
     if isinstance(properties, str):

@@ -18,7 +18,7 @@ from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.queries import FindMessages, QueryMessage, ViewMessage
 
-# The maximum number of queries under way: each topic is queried at each of its brokers.
+# The maximum number of queries in flight: each topic is queried at each of its brokers.
 AT_ONCE_MAX = 32
 _NOTHING = "can not find message, maybe time range not correct"
 

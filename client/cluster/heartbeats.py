@@ -74,7 +74,7 @@ class Heartbeats:
         self._answers: dict[asyncio.Future[Answer], None] = {}
         """The responses that `answered` waits for."""
         self._hellos: dict[Connection, None] = {}
-        """Connections with a time query under way. Its response is followed by a complete heartbeat."""
+        """Connections with a time query in flight. Its response is followed by a complete heartbeat."""
         # By address: the last connection that a heartbeat was sent on.
         self._greeted: dict[str, Connection] = {}
         self.producers: dict[str, None] = {}
@@ -253,7 +253,7 @@ class Heartbeats:
 
 
 class _Sent(NamedTuple):
-    """A heartbeat that is under way."""
+    """A heartbeat that is in flight."""
 
     address: str
     connection: Connection

@@ -64,7 +64,7 @@ class Nameservers:
             if answer is None:
                 continue
             self._chosen = self.addresses.index(address)
-            if _says_nothing(answer, request):
+            if _has_no_news(answer, request):
                 return await self._known_to_others(address, request, min(limit_ms, FAILOVER_MS)) or answer
             return answer
         hint = "" if any("TLS" in failure for failure in failures) else f": {IS_ONE_RUNNING}"
@@ -96,12 +96,12 @@ class Nameservers:
             if address == tried or self._quiet_until_ms.get(address, 0) > self._clock.uptime_ms():
                 continue
             answer = await self._ask_one(address, request, timeout_ms, [])
-            if answer is not None and answer.code == ResponseCode.SUCCESS and not _says_nothing(answer, request):
+            if answer is not None and answer.code == ResponseCode.SUCCESS and not _has_no_news(answer, request):
                 return answer
         return None
 
 
-def _says_nothing(answer: Answer, request: Request) -> bool:
+def _has_no_news(answer: Answer, request: Request) -> bool:
     """Whether a response contains no route (unknown, or the nameserver isn't ready), or no brokers at all."""
     if isinstance(request, GetRoute):
         return answer.code != ResponseCode.SUCCESS

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # There are this many unique ids per millisecond, and all messages posted in one tick have the same millisecond.
 PENDING_MESSAGES_MAX = 65_536
 
-# The maximum number of SEND_MANYs under way to one broker: enough to keep both sides busy, few enough that messages
+# The maximum number of SEND_MANYs in flight to one broker: enough to keep both sides busy, few enough that messages
 # gather meanwhile.
 IN_FLIGHT_GATHERED_MAX = 4
 

@@ -26,7 +26,7 @@ RULES: tuple[Rule, ...] = (
     of_replicas.master_away,
     of_replicas.ahead_of_replica,
     of_replicas.replica_behind,
-    of_members.nobody,
+    of_members.no_member,
     of_topics.subscriptions,
     of_topics.not_found_yet,
     of_topics.forbidden,

@@ -54,7 +54,7 @@ def refused_by_tls(facts: GroupFacts) -> Iterable[ExplainFinding]:
     )
 
 
-def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
+def no_member(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """No member has ever been there, or none is now."""
     group = facts.group
     if any(one.group == group for one in facts.refused):

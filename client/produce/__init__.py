@@ -8,7 +8,7 @@
   waiting_time.py: ends those that wait too long
 - many_sending.py: a running `send_many`; bundle.py: its messages that are sent together
 - request_reply.py: requests and their replies; transaction_producer.py: transactional messages
-- send_requests.py, send_result.py: requests and what their responses mean; backpressure.py: limits what is under way
+- send_requests.py, send_result.py: requests and what their responses mean; backpressure.py: limits what is in flight
 - recalling.py: recalls delayed messages
 - tracing.py: traces of a producer's messages; trace_writer.py: gathers and sends traces
 """

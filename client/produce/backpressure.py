@@ -1,4 +1,4 @@
-"""Limits how much a producer has under way. Pure, except for the futures of senders that wait for room."""
+"""Limits how much a producer has in flight. Pure, except for the futures of senders that wait for room."""
 
 import asyncio
 from collections import deque

@@ -1,7 +1,7 @@
 """Sends messages to one broker: gathered into one SEND_MANY, or one request each.
 
 There is no linger time: messages of `send` calls in one tick of the event loop are sent at its end. While the window of
-requests under way is full, further messages gather. So a busy producer sends large requests, and an idle one is as fast
+requests in flight is full, further messages gather. So a busy producer sends large requests, and an idle one is as fast
 as a single send. Every message has its own result; one that failed goes back to the sender.
 
 If `is_gathering` is False (RocketMQ's own brokers), each message is a request, and those of a tick share one write.
@@ -36,7 +36,7 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.pending_answers import Reply
 
-# If nothing is under way, this many waiting messages or more are sent in two halves. If all were sent at once, broker
+# If nothing is in flight, this many waiting messages or more are sent in two halves. If all were sent at once, broker
 # and client would alternate: each would wait for the other's whole burst. Two halves stay separate.
 HALVED_FROM = 32
 
@@ -107,7 +107,7 @@ class BrokerSender:
         self._plan()
 
     def put_bundle(self, bundled: PendingSend) -> None:
-        """Accept messages that are already counted as under way."""
+        """Accept messages that are already counted as in flight."""
         self._waiting.add_bundle(bundled)
         self._plan()
 

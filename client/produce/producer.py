@@ -88,7 +88,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             self.spawn(Detector(self.client, self._sender.destinations, self.settings).loop(), "detector")
 
     async def _part(self) -> None:
-        """Refuse new messages, wait for those under way, unregister."""
+        """Refuse new messages, wait for those in flight, unregister."""
         sender, self._sender = self._sender, None
         if sender is not None:
             try:
@@ -203,7 +203,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
         """Send a message without waiting, from synchronous code in the event loop. Return the future of its result.
 
-        Raises: ClientError (can't be sent, or too much is under way: `send` waits instead).
+        Raises: ClientError (can't be sent, or too much is in flight: `send` waits instead).
         """
         sender = self._open
         if sender.backpressure.is_full:
@@ -434,7 +434,7 @@ class BlockingProducer(BlockingFace[Producer]):
     def post(self, message: Message, queue: MessageQueue | None = None) -> "Future[SendResult]":
         """Send a message without waiting for its broker. Return the future of its result.
 
-        Raises: ClientError (can't be sent, or too much is under way: `send` waits instead).
+        Raises: ClientError (can't be sent, or too much is in flight: `send` waits instead).
         """
 
         async def post() -> Future[SendResult]:

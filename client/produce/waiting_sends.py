@@ -1,6 +1,6 @@
 """The messages that wait for one broker, in the order of sending. Pure.
 
-Invariants: the messages of a queue are sent in the order they were added. While an ordered message is under way, from
+Invariants: the messages of a queue are sent in the order they were added. While an ordered message is in flight, from
 when it is added until it is settled, no other message of its queue is sent.
 """
 

@@ -35,7 +35,7 @@ SUGGESTIONS_MAX = 100_000
 
 
 class PullConsumer(ClientService):
-    """Reads queues. Any number of pulls may be under way, also from the same queue."""
+    """Reads queues. Any number of pulls may be in flight, also from the same queue."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from staticfire.client import Producer
 GROUP = "flights-sender"
 CHUNK = 1_000
 SENDERS = 4
-# Chunks under way at once: while one waits for a broker that doesn't answer, the others continue.
+# Chunks in flight at once: while one waits for a broker that doesn't answer, the others continue.
 
 
 @dataclass

@@ -50,7 +50,7 @@ _ANSWERS = (SUCCESS, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUBSCRIPTION_GRO
 V = TypeVar("V")
 
 
-class _Asking(NamedTuple, Generic[V]):
+class _Fetch(NamedTuple, Generic[V]):
     """A request in flight."""
 
     task: "asyncio.Task[V]"
@@ -68,7 +68,7 @@ class Believed(Generic[V]):
         self._ask = ask
         self._uptime_ms = uptime_ms
         self._known: dict[str, tuple[V, int]] = {}
-        self._asking: dict[str, _Asking[V]] = {}
+        self._fetches: dict[str, _Fetch[V]] = {}
 
     async def get(self, name: str, newest: bool = False) -> V:
         """Return the response for a name. Raises: the errors of the request; they aren't cached.
@@ -78,15 +78,15 @@ class Believed(Generic[V]):
         known, now_ms = self._known.get(name), self._uptime_ms()
         if known is not None and now_ms < known[1] and not newest:
             return known[0]
-        asking = self._asking.get(name)
-        if asking is None:
+        fetch = self._fetches.get(name)
+        if fetch is None:
             task = asyncio.get_running_loop().create_task(self._fetched(name))
             task.add_done_callback(_retrieved)
-            asking = self._asking[name] = _Asking(task, now_ms + PATIENCE_MS)
+            fetch = self._fetches[name] = _Fetch(task, now_ms + PATIENCE_MS)
         if known is None:
-            return await asyncio.shield(asking.task)
-        await asyncio.wait([asking.task], timeout=max(0, asking.patience_until_ms - now_ms) / 1000)
-        return asking.task.result() if asking.task.done() else known[0]
+            return await asyncio.shield(fetch.task)
+        await asyncio.wait([fetch.task], timeout=max(0, fetch.patience_until_ms - now_ms) / 1000)
+        return fetch.task.result() if fetch.task.done() else known[0]
 
     def forget(self, name: str) -> None:
         """Remove a name from the cache."""
@@ -94,7 +94,7 @@ class Believed(Generic[V]):
 
     async def close(self) -> None:
         """Cancel the running requests."""
-        tasks = [asking.task for asking in self._asking.values()]
+        tasks = [fetch.task for fetch in self._fetches.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -111,7 +111,7 @@ class Believed(Generic[V]):
             log.debug("old_answer_used", name=name, reason=str(error))
             answer = known[0]
         finally:
-            del self._asking[name]
+            del self._fetches[name]
         if len(self._known) >= NAMES_MAX:
             self._known.clear()
         self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)

@@ -183,7 +183,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         if size > len(data):
             self.took(stream, size - len(data))
         if flags & frames.END_STREAM:
-            self._said_all(stream)
+            self._client_side_ended(stream)
         self._events.append(CallData(stream, data, stream.closed_there))
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -234,7 +234,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         elif not ended or any(name.startswith(":") for name in names):
             self._break(stream, H2Code.PROTOCOL_ERROR)
         else:
-            self._said_all(stream)
+            self._client_side_ended(stream)
             self._events.append(CallData(stream, b"", True))
 
     def _on_fields(self, stream_id: int, fields: dict[str, str], fits: bool, ended: bool) -> None:
@@ -254,7 +254,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             return
         stream = H2Stream(stream_id, self._limits.stream_window_bytes, self.outflow.initial_window)
         if ended:
-            self._said_all(stream)
+            self._client_side_ended(stream)
         self.streams[stream_id] = stream
         self._events.append(CallOpened(stream, fields, fits, ended, self._decoder.list_bytes))
 
@@ -264,14 +264,14 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         stream = self._known(stream_id, "RST_STREAM")
         self._count_reset()
         if stream is not None:
-            self._said_all(stream)
+            self._client_side_ended(stream)
             del self.streams[stream_id]
             self.outflow.drop(stream)
             self._events.append(CallReset(stream))
         elif stream_id not in self._finished:
             self._finished.append(stream_id)
 
-    def _said_all(self, stream: H2Stream) -> None:
+    def _client_side_ended(self, stream: H2Stream) -> None:
         """Note that the client has ended its side: from now on no frame for this stream can be in flight."""
         stream.closed_there = True
         self._finished.append(stream.id)

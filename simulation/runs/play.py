@@ -149,7 +149,7 @@ class _Run:
             simulate(scenario, self._what.seed, self._workload.network, self._what.hours + HOURS_ON_TOP)
         except (LeftOver, SimulationStuck) as error:
             self._record.note(WentWrong(self.virtual_ms, "the world", str(error)))
-        except (Exception, SystemExit):  # noqa: BLE001 (whatever it is, the other seeds are to be played, too)
+        except (Exception, SystemExit):  # noqa: BLE001 (whatever it is, the other seeds must be played, too)
             self._record.note(WentWrong(self.virtual_ms, "the run", traceback.format_exc(limit=-FRAMES_MAX)))
         finally:
             self._record.is_open = False

@@ -83,7 +83,7 @@ class SetStriker:
             if is_done and one == queues:
                 is_done = await self._ask(strike.target, _message_for(topic))
             if not is_done:
-                return  # A request that is still under way may be carried out after the next one.
+                return  # A request that is still in flight may be carried out after the next one.
 
     async def _change_topic(self, broker: str, topic: str, queues: int) -> bool:
         """Create, change or delete (no queues) a topic, once; return whether that was acknowledged."""

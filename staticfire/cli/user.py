@@ -32,12 +32,12 @@ def user() -> None:
 def on_brokers(namesrv: str, protocol: str, ask: "Callable[[AccessAdmin], Awaitable[T]]") -> T:
     """Query or change users and policies."""
 
-    async def asking(admin: "Admin") -> T:
+    async def work(admin: "Admin") -> T:
         from staticfire.client.admin.access import AccessAdmin
 
         return await ask(AccessAdmin(admin))
 
-    return with_admin(namesrv, protocol, asking)
+    return with_admin(namesrv, protocol, work)
 
 
 def _secret_flags(command: Command) -> Command:

@@ -53,13 +53,13 @@ class Parameter:
         """Return the value of a text. Raises: UsageError."""
         if self.choices and text not in self.choices:
             raise UsageError(
-                f"{self._said(text)}: there are {', '.join(self.choices)}{did_you_mean(text, self.choices)}"
+                f"{self._given(text)}: there are {', '.join(self.choices)}{did_you_mean(text, self.choices)}"
             )
         if self.kind == "integer":
             return self._whole(text)
         if self.kind == "boolean":
             if text not in (*_TRUE, *_FALSE):
-                raise UsageError(f"{self._said(text)}: true or false is needed")
+                raise UsageError(f"{self._given(text)}: true or false is needed")
             return text in _TRUE
         return text
 
@@ -67,9 +67,9 @@ class Parameter:
         if text.isascii() and text.isdecimal() and len(text) <= 19 and self.least <= int(text) <= self.most:
             return int(text)
         up_to = "or more" if self.most == WHOLE_MAX else f"to {self.most}"
-        raise UsageError(f"{self._said(text)}: a whole number is needed, {self.least} {up_to}")
+        raise UsageError(f"{self._given(text)}: a whole number is needed, {self.least} {up_to}")
 
-    def _said(self, text: str) -> str:
+    def _given(self, text: str) -> str:
         return f"{self.name}={text[:SHOWN_CHARS_MAX]}"
 
     def schema(self) -> dict[str, Any]:

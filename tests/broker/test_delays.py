@@ -37,10 +37,10 @@ def test_a_second_delay_replaces_the_place_of_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "level", "stored"), [("3", 3, "3"), ("+3", 3, "+3"), ("18", 18, "18"), ("19", 18, "18")]
+    ("requested", "level", "stored"), [("3", 3, "3"), ("+3", 3, "+3"), ("18", 18, "18"), ("19", 18, "18")]
 )
-def test_a_level_above_the_last_counts_as_the_last(asked: str, level: int, stored: str) -> None:
-    waits = delayed(f"DELAY\x01{asked}\x02".encode(), "orders", 0, DEFAULT_DELAY_LEVELS)
+def test_a_level_above_the_last_counts_as_the_last(requested: str, level: int, stored: str) -> None:
+    waits = delayed(f"DELAY\x01{requested}\x02".encode(), "orders", 0, DEFAULT_DELAY_LEVELS)
     assert waits is not None
     assert (waits.level, parse_properties(waits.properties)["DELAY"]) == (level, stored)
 

@@ -16,19 +16,19 @@ def test_16_retries_take_4_hours_45_minutes_40_seconds() -> None:
 
 @pytest.mark.row("A5")
 @pytest.mark.parametrize(
-    ("times", "times_max", "asked", "level"),
+    ("times", "times_max", "requested", "level"),
     [(0, 16, 5, 5), (15, 16, 1, 1), (16, 16, 1, None), (0, 16, -1, None), (0, 0, 3, None), (0, -1, 3, None)],
 )
-def test_what_a_consumer_sends_back(times: int, times_max: int, asked: int, level: int | None) -> None:
-    assert level_after_failure(times, times_max, asked) == level
+def test_what_a_consumer_sends_back(times: int, times_max: int, requested: int, level: int | None) -> None:
+    assert level_after_failure(times, times_max, requested) == level
 
 
 @pytest.mark.row("A5")
 @pytest.mark.parametrize(
-    ("asked", "version", "expected"), [(3, 479, 3), (3, 121, 3), (3, 120, 16), (None, 479, 16), (0, 479, 0)]
+    ("requested", "version", "expected"), [(3, 479, 3), (3, 121, 3), (3, 120, 16), (None, 479, 16), (0, 479, 0)]
 )
-def test_how_often_a_message_comes_back(asked: int | None, version: int, expected: int) -> None:
-    assert reconsume_times_max(SubscriptionGroupConfig("billing"), asked, version) == expected
+def test_how_often_a_message_comes_back(requested: int | None, version: int, expected: int) -> None:
+    assert reconsume_times_max(SubscriptionGroupConfig("billing"), requested, version) == expected
 
 
 def test_what_a_client_sends_to_the_retry_topic_has_been_counted_already() -> None:

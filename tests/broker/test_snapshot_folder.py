@@ -102,12 +102,12 @@ def test_an_error_in_any_step_leaves_the_old_or_the_new_one(lasts: bool) -> None
         stand.disk.before = in_step(at, disk_failure, lasts)
         try:
             stand.save()
-            is_told = False
+            is_reported = False
         except StorageError:
-            is_told = True
+            is_reported = True
         stand.disk.before = None
         found = stand.saved()
-        assert found in ((OLD, NEW) if is_told else (NEW,)), (at, steps[at])
+        assert found in ((OLD, NEW) if is_reported else (NEW,)), (at, steps[at])
         outcomes.append(found)
         stand.fill(NEWER)
         stand.save()

@@ -199,8 +199,8 @@ def test_one_way_send_promises_nothing() -> None:
 def test_what_was_before_a_reset_is_used_and_proves_nothing() -> None:
     events = [joined(), delivered(0, 4, at_ms=10), event("forgotten", at_ms=50), delivered(0, 1, at_ms=70)]
     requests = [request("UPDATE_CONSUMER_OFFSET", at_ms=20, commitOffset=4), send("bills", "1")]
-    later, asked, earlier = since_reset(events, requests)
-    evidence = run(list(later), list(asked), ORDERS, earlier=earlier)
+    later, requested, earlier = since_reset(events, requests)
+    evidence = run(list(later), list(requested), ORDERS, earlier=earlier)
     assert fate(evidence, "billing", ORDERS[1], "orders") == OPEN
     assert used_in(evidence).topics == ["bills", "orders"]
     assert used_in(evidence).groups["billing"].deliveries == 2

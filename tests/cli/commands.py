@@ -83,7 +83,7 @@ class Up:
         finally:
             self.process.kill()
 
-    def told(self, name: str) -> str:
+    def reported(self, name: str) -> str:
         """Return what the ready line says of a name."""
         found = re.search(rf"\b{name}=(\S+)", self.lines[-1])
         assert found is not None, self.lines
@@ -91,7 +91,7 @@ class Up:
 
     def pids(self) -> dict[str, int]:
         """Return the processes of the cluster by name."""
-        processes = get(self.told("CONTROL"))[1]["processes"]
+        processes = get(self.reported("CONTROL"))[1]["processes"]
         return {process["name"]: process["pid"] for process in processes}
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:

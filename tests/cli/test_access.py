@@ -162,8 +162,8 @@ def test_over_http(cluster: Cluster) -> None:
 def test_recorded_requests_show_no_secret(cluster: Cluster) -> None:
     cluster.users.add("shop", SECRET)
     cluster.users.change("shop", SECRET + "2")
-    told = staticfire(cluster, "journal", "--requests", "--json")
-    found = [json.loads(line) for line in told.stdout.splitlines()]
+    reported = staticfire(cluster, "journal", "--requests", "--json")
+    found = [json.loads(line) for line in reported.stdout.splitlines()]
     hidden = {one["details"]["code"] for one in found if one["details"].get("body") == "******"}
     assert hidden >= {"AUTH_CREATE_USER", "AUTH_UPDATE_USER"}
     signatures = {one["details"]["fields"]["signature"] for one in found if one["details"]["code"] == "SIGN_IN"}
@@ -218,7 +218,7 @@ def test_users_on_the_disk_can_be_read_by_their_owner_only(tmp_path: Path) -> No
 def test_the_owners_commands_speak_tls_with_a_cluster_that_takes_nothing_else(tmp_path: Path) -> None:
     only_tls = ("--set", "tls.server.mode=enforcing", "--set", "authenticationEnabled=true")
     with Up("up", *FREE_PORTS, *only_tls, "--user", f"admin:{SECRET}", TMPDIR=str(tmp_path)) as up:
-        namesrv = up.told("NAMESRV_ADDR")
+        namesrv = up.reported("NAMESRV_ADDR")
         own = {"NAMESRV_ADDR": namesrv, "TMPDIR": str(tmp_path)}
         for arguments in (["user", "add", "shop", "--secret", SECRET], ["allow", "shop", "Topic:orders", "Pub,Sub"]):
             ran = call(*arguments, **own)
@@ -241,9 +241,9 @@ def test_a_file_of_rocketmq_4_and_a_setting_without_it(tmp_path: Path) -> None:
         assert sends(cluster, "orders", "rocketmq2", "12345678") == "SEND_OK"
         assert "check signature failed." in sends(cluster, "orders", "rocketmq2", "wrong")
     path.write_text("accounts:\n\t- x\n")
-    told = call("up", *FREE_PORTS, "-c", str(path))
-    assert told.returncode == 2
-    assert "line 2" in told.stderr.splitlines()[-1]
+    reported = call("up", *FREE_PORTS, "-c", str(path))
+    assert reported.returncode == 2
+    assert "line 2" in reported.stderr.splitlines()[-1]
     with pytest.raises(UsageError, match="needs plainAclFile"), Cluster(settings={"aclEnable": True}):
         pass
 
@@ -251,9 +251,9 @@ def test_a_file_of_rocketmq_4_and_a_setting_without_it(tmp_path: Path) -> None:
 def test_broken_settings_never_show_their_secret() -> None:
     for setting in ("initAuthenticationUser", "innerClientAuthenticationCredentials"):
         broken = Cluster(settings={setting: f'{{"username":"admin","passwort":"{SECRET}"}}'})
-        with pytest.raises(UsageError, match=setting) as told, broken:
+        with pytest.raises(UsageError, match=setting) as reported, broken:
             pass
-        assert SECRET not in str(told.value)
+        assert SECRET not in str(reported.value)
 
 
 def test_a_broker_answer_names_the_user(cluster: Cluster) -> None:

@@ -201,13 +201,13 @@ def test_ctrl_c_in_the_middle_of_a_seed_gives_its_verdict_so_far(tmp_path: Path)
     lines = iter(process.stdout.readline, "")
     pid = next(int(line) for line in lines if line.strip().isdigit())
     os.killpg(process.pid, signal.SIGINT)  # As a terminal does it: the brokers get it, too.
-    told = "".join(lines)
+    reported = "".join(lines)
     assert process.wait(100) == 1
     process.stdout.close()
-    assert "seed 1: stopped, BROKEN so far, after" in told
-    assert "1 value(s) of orders have more than one message in invoices" in told
-    assert "exit code" not in told
-    assert "stopped: 1 of 1 seed broke a promise" in told
+    assert "seed 1: stopped, BROKEN so far, after" in reported
+    assert "1 value(s) of orders have more than one message in invoices" in reported
+    assert "exit code" not in reported
+    assert "stopped: 1 of 1 seed broke a promise" in reported
     assert not Path(f"/proc/{pid}").exists()
 
 

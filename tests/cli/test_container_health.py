@@ -55,13 +55,13 @@ def test_servers_that_accept_only_tls_are_queried_with_it() -> None:
     ports = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
     with Up("up", *ports, *only_tls, ready="ready ") as cluster:
         for module, name in ((NAMESERVER, "NAMESRV_ADDR"), (PROXY, "ROCKETMQ_ENDPOINT")):
-            port = cluster.told(name).rpartition(":")[2]
+            port = cluster.reported(name).rpartition(":")[2]
             key = "grpc_server_port" if module == PROXY else "listen_port"
             settings = {"listen_host": "127.0.0.1", key: port}
             check(module, {**settings, "tls_server_mode": "enforcing"})
             with pytest.raises(NotReady):
                 check(module, settings)
-        check(CLUSTER, {"listen_port": cluster.told("CONTROL").rpartition(":")[2]})
+        check(CLUSTER, {"listen_port": cluster.reported("CONTROL").rpartition(":")[2]})
 
 
 def test_a_port_without_a_listener_is_not_ready() -> None:

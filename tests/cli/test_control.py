@@ -29,16 +29,16 @@ def test_healthy_means_every_broker_answers_and_has_routes(control: str) -> None
 
 
 def test_unknown_path_answers_with_the_list_of_paths(control: str) -> None:
-    status, told = get(f"{control}/helth")
+    status, reported = get(f"{control}/helth")
     assert status == 404
-    assert told["error"] == "GET /helth: Not Found: did you mean /health?"
-    assert "GET /health" in told["paths"]
+    assert reported["error"] == "GET /helth: Not Found: did you mean /health?"
+    assert "GET /health" in reported["paths"]
 
 
 def test_wrong_method_answers_with_the_right_one(control: str) -> None:
-    status, told = get(f"{control}/reset")
+    status, reported = get(f"{control}/reset")
     assert status == 405
-    assert told["error"] == "GET /reset: use POST"
+    assert reported["error"] == "GET /reset: use POST"
 
 
 def test_page_of_another_site_cant_reset_the_cluster(control: str) -> None:
@@ -57,9 +57,9 @@ def test_name_that_was_pointed_at_us_cant_reset_the_cluster(control: str) -> Non
         "localhost.elsewhere.example",
         "8.8.8.8",
     ):
-        status, told = get(f"{control}/reset", "POST", Host=forged, Origin=f"http://{forged}")
+        status, reported = get(f"{control}/reset", "POST", Host=forged, Origin=f"http://{forged}")
         assert status == 403, forged
-        assert "--control-hosts" in told["error"]
+        assert "--control-hosts" in reported["error"]
         assert get(control, Host=forged)[0] == 403
 
 
@@ -103,16 +103,16 @@ NO_HTTP = [
 
 def test_bytes_that_are_no_http_are_reported_in_one_line_each() -> None:
     with Up("up", *FREE_PORTS) as up:
-        port = int(up.told("CONTROL").rpartition(":")[2])
+        port = int(up.reported("CONTROL").rpartition(":")[2])
         for data in NO_HTTP:
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(data)
                 assert client.recv(20).split()[1] == b"400"
         exit_code, err = up.stop()
     assert exit_code == 0
-    told = err.splitlines()
-    assert len(told) == len(NO_HTTP)
-    assert all("event=request_unreadable" in line for line in told)
+    reported = err.splitlines()
+    assert len(reported) == len(NO_HTTP)
+    assert all("event=request_unreadable" in line for line in reported)
 
 
 HALF = [

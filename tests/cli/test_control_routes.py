@@ -162,10 +162,10 @@ REFUSALS = [
 def test_what_makes_no_sense_is_refused_in_one_line(
     control: str, method: str, path: str, body: bytes, status: int, words: str
 ) -> None:
-    answered, told = posted(f"{control}/{path}", body, method)
-    assert answered == status, told
-    assert words in told["error"]
-    assert "\n" not in told["error"]
+    answered, reported = posted(f"{control}/{path}", body, method)
+    assert answered == status, reported
+    assert words in reported["error"]
+    assert "\n" not in reported["error"]
 
 
 # -- the description ---------------------------------------------------------------------------------------------------
@@ -198,9 +198,9 @@ def test_people_have_a_page(control: str) -> None:
 def test_with_a_token_it_listens_elsewhere_and_refuses_all_others() -> None:
     flags = [*FREE_PORTS, "--control-address", "0.0.0.0"]
     with Up("up", *flags, STATICFIRE_CONTROL_TOKEN=TOKEN) as up:
-        control = up.told("CONTROL")
-        status, told = get(f"{control}/topics")
-        assert (status, told["error"]) == (
+        control = up.reported("CONTROL")
+        status, reported = get(f"{control}/topics")
+        assert (status, reported["error"]) == (
             401, "GET /topics: a token is needed: Authorization: Bearer TOKEN (our own commands take "
             "STATICFIRE_CONTROL_TOKEN)",
         )  # fmt: skip

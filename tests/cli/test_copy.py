@@ -29,8 +29,8 @@ def test_a_topic_is_copied_once_by_command_and_in_python() -> None:
             for number in range(20):
                 producer.send(Message("orders", b"%d" % number))
         flags = ("--from", production.namesrv, "--topic", "orders", "-n", stand.namesrv)
-        told = json.loads(call("copy", *flags, "--limit", "3", "--json").stdout)
-        assert (told["copied"], told["thereAlready"], told["offsets"]) == (6, 0, {})
+        reported = json.loads(call("copy", *flags, "--limit", "3", "--json").stdout)
+        assert (reported["copied"], reported["thereAlready"], reported["offsets"]) == (6, 0, {})
         assert call("copy", *flags).stdout == "copied 14 messages of orders, 2 queues; 6 existed already\n"
         report = stand.copy(production.namesrv, "orders", protocol="staticfire")
         assert (report.copied, report.there_already) == (0, 20)

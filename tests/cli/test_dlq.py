@@ -135,8 +135,8 @@ def test_some_or_all_are_sent_again() -> None:
         assert call(*resend, "broker-a/0/1", "--to", "elsewhere").stdout == "resent 1 to elsewhere\n"
         assert call(*resend, "--all").stdout == "resent 3 to orders\n"
         assert call(*resend, "--all").stdout == "billing has no dead letters left to resend\n"
-        told = json.loads(call(*resend, "--all", "--again", "--json").stdout)
-        assert told == {"resent": {"orders": 3}, "skipped": 0, "left": [], "otherGroups": []}
+        reported = json.loads(call(*resend, "--all", "--again", "--json").stdout)
+        assert reported == {"resent": {"orders": 3}, "skipped": 0, "left": [], "otherGroups": []}
         assert [letter["resent"] for letter in listed(cluster, "billing")] == [True] * 3
         assert "3 of these were resent" in call("dlq", "list", "-n", cluster.namesrv, "billing").stdout
         gone = call(*resend, "broker-a/0/0", "--to", "elsewhere", "--only-group")
@@ -198,8 +198,8 @@ def test_the_control_endpoint_shows_them(cluster: Cluster) -> None:
 
 def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
     order = {"ids": ["broker-a/0/0"], "to": "elsewhere"}
-    status, told = post(f"{cluster.control}/dlq/billing/resend", order)
-    assert (status, told["resent"]) == (200, {"elsewhere": 1})
+    status, reported = post(f"{cluster.control}/dlq/billing/resend", order)
+    assert (status, reported["resent"]) == (200, {"elsewhere": 1})
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,9 @@ def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
     ],
 )
 def test_the_control_endpoint_reports_what_is_wrong(cluster: Cluster, path: str, status: int, words: str) -> None:
-    told = get(f"{cluster.control}/{path}")
-    assert told[0] == status
-    assert words in told[1]["error"]
+    reported = get(f"{cluster.control}/{path}")
+    assert reported[0] == status
+    assert words in reported[1]["error"]
 
 
 @pytest.mark.parametrize(
@@ -230,9 +230,9 @@ def test_the_control_endpoint_reports_what_is_wrong(cluster: Cluster, path: str,
     ],
 )
 def test_an_order_that_makes_no_sense_is_refused(cluster: Cluster, order: object, status: int, words: str) -> None:
-    told = post(f"{cluster.control}/dlq/billing/resend", order)
-    assert told[0] == status
-    assert words in told[1]["error"]
+    reported = post(f"{cluster.control}/dlq/billing/resend", order)
+    assert reported[0] == status
+    assert words in reported[1]["error"]
 
 
 # -- Python ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ KUBERNETES = {
 """Of a service named staticfire-grpc."""
 
 
-def told(**variables: str) -> list[str]:
+def reported(**variables: str) -> list[str]:
     words: list[str] = []
     check_environment({f"STATICFIRE_{name}": text for name, text in variables.items()}, words.append)
     return words
@@ -39,7 +39,7 @@ def told(**variables: str) -> list[str]:
 )
 def test_typing_error_is_refused_with_the_likely_one(typed: str, meant: str) -> None:
     with pytest.raises(UsageError) as caught:
-        told(**{typed: "x"})
+        reported(**{typed: "x"})
     assert str(caught.value) == (
         f"unknown setting STATICFIRE_{typed} (the environment): did you mean STATICFIRE_{meant}?"
     )
@@ -48,16 +48,18 @@ def test_typing_error_is_refused_with_the_likely_one(typed: str, meant: str) -> 
 @pytest.mark.parametrize("level", ["loud", " ", "warn"])
 def test_an_unknown_level_of_the_log_is_refused(level: str) -> None:
     with pytest.raises(UsageError, match="is not a level of the log: it must be debug, info, warning, error, critical"):
-        told(LOG_LEVEL=level)
-    assert told(LOG_LEVEL="") == told(LOG_LEVEL="Debug") == []
+        reported(LOG_LEVEL=level)
+    assert reported(LOG_LEVEL="") == reported(LOG_LEVEL="Debug") == []
 
 
 def test_settings_of_all_programs_are_known_to_each() -> None:
-    assert told(AUTO_CREATE_TOPIC_ENABLE="no", BROKER_EXPIRY_MS="1s", GRPC_SERVER_PORT="0", CONTROL="http://a") == []
+    assert (
+        reported(AUTO_CREATE_TOPIC_ENABLE="no", BROKER_EXPIRY_MS="1s", GRPC_SERVER_PORT="0", CONTROL="http://a") == []
+    )
 
 
 def test_variable_that_resembles_no_setting_is_reported() -> None:
-    assert told(VERSION="1.2", TEST_TIMEOUT="9") == [
+    assert reported(VERSION="1.2", TEST_TIMEOUT="9") == [
         f"STATICFIRE_{name} (the environment) is not a setting and is ignored: "
         "`staticfire broker --settings` lists all settings"
         for name in ("TEST_TIMEOUT", "VERSION")
@@ -72,7 +74,7 @@ def test_variables_of_a_kubernetes_service_are_no_typing_errors() -> None:
 
 def test_port_without_a_service_is_a_typing_error() -> None:
     with pytest.raises(UsageError, match="did you mean STATICFIRE_LISTEN_PORT"):
-        told(LISTN_PORT="1")
+        reported(LISTN_PORT="1")
 
 
 def test_every_variable_that_the_program_reads_is_known() -> None:

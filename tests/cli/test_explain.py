@@ -26,9 +26,9 @@ def test_causes_in_words_and_as_json(cluster: Cluster) -> None:
     assert shown.returncode == 1
     assert "no broker knows a group billing" in shown.stdout
     assert "> start a consumer of billing" in shown.stdout
-    told = json.loads(call("explain", "billing", "--json", "--namesrv", cluster.namesrv).stdout)
-    assert [one["kind"] for one in told["findings"]] == ["UNKNOWN_GROUP"]
-    assert get(f"{cluster.control}/explain/billing")[1] == told == cluster.explain("billing").as_json()
+    reported = json.loads(call("explain", "billing", "--json", "--namesrv", cluster.namesrv).stdout)
+    assert [one["kind"] for one in reported["findings"]] == ["UNKNOWN_GROUP"]
+    assert get(f"{cluster.control}/explain/billing")[1] == reported == cluster.explain("billing").as_json()
 
 
 def test_one_message_instead_of_a_group(cluster: Cluster) -> None:

@@ -166,8 +166,8 @@ def test_help_loads_little(lines: list[str], needless: set[str], most: int) -> N
     With Python 3.13, some modules of the standard library consist of a few more.
     """
     command = [sys.executable, "-c", LOAD, json.dumps(lines)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
-    modules = set(json.loads(told.stdout)) - {"sitecustomize"}  # Debian has one.
+    reported = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
+    modules = set(json.loads(reported.stdout)) - {"sitecustomize"}  # Debian has one.
     assert modules & needless == set()
     assert len(modules) <= most
 
@@ -298,8 +298,8 @@ def test_exit_codes_tables_and_json(cluster: Cluster, capsys: pytest.CaptureFixt
             wrong.append(f"{line}: {objects}")
         if line.split()[0] in ("topics", "groups", "group", "peek", "explain", "clock") and exit_code == 0:
             main(given)
-            told = capsys.readouterr().out
-            wrong += [f"{line}: {told!r}"] * (not told or "\x1b" in told or "…" in told)
+            reported = capsys.readouterr().out
+            wrong += [f"{line}: {reported!r}"] * (not reported or "\x1b" in reported or "…" in reported)
     assert wrong == []
 
 
@@ -352,10 +352,10 @@ def test_the_shell_completes_commands_options_and_names(
 
 
 def test_the_shell_asks_the_command_itself() -> None:
-    asked = {"_STATICFIRE_COMPLETE": "bash_complete", "COMP_WORDS": "staticfire to", "COMP_CWORD": "1"}
+    requested = {"_STATICFIRE_COMPLETE": "bash_complete", "COMP_WORDS": "staticfire to", "COMP_CWORD": "1"}
     command = [sys.executable, "-m", "staticfire"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(**asked))
-    assert (told.stdout.strip(), told.stderr) == ("plain,topics", "")
+    reported = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(**requested))
+    assert (reported.stdout.strip(), reported.stderr) == ("plain,topics", "")
 
 
 def test_every_command_is_in_the_list_that_help_shows() -> None:

@@ -165,8 +165,8 @@ def test_end_of_a_block_reports_that_its_process_cant_be_restarted(processes: Cl
 def test_rule_that_cant_be_undone_isnt_an_unknown_rule_over_http(processes: Cluster, fault: Say) -> None:
     number = processes.faults.add(broker="broker-a", kill=True).number
     with port_taken(processes, "broker-a"):
-        status, told = get(f"{processes.control}/faults/{number}", "DELETE")
-        assert (status, f"rule {number} isn't undone: broker-a: port" in told["error"]) == (502, True)
+        status, reported = get(f"{processes.control}/faults/{number}", "DELETE")
+        assert (status, f"rule {number} isn't undone: broker-a: port" in reported["error"]) == (502, True)
         assert get(f"{processes.control}/faults", "DELETE")[0] == 502
         assert "is in use" in fault("remove", str(number), exit_code=1)
     assert get(f"{processes.control}/faults/{number}", "DELETE") == (200, {"removed": 1})
@@ -202,8 +202,8 @@ def test_wrong_words_are_refused_in_one_line(fault: Say, arguments: list[str], e
 def test_list_has_a_line_of_json_for_each_rule(processes: Cluster, fault: Say) -> None:
     fault("add", "--topic", "orders", "--close")
     fault("add", "--broker", "broker-a", "--disk-full")
-    told = [json.loads(line) for line in fault("list", "--json").splitlines()]
-    assert [one["words"] for one in told] == [view.words for view in processes.faults.all()]
+    reported = [json.loads(line) for line in fault("list", "--json").splitlines()]
+    assert [one["words"] for one in reported] == [view.words for view in processes.faults.all()]
     fault("clear")
     assert fault("list", "--json") == ""
 

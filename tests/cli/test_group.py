@@ -68,9 +68,9 @@ def test_a_program_gets_one_json_object(cluster: Cluster) -> None:
     shown = json.loads(one_line(done.stdout))
     assert [member["clientId"].partition("@")[2] for member in shown["members"]] == ["billing-1", "billing-2"]
     assert [warning["kind"] for warning in shown["warnings"]] == ["DIFFERENT_SUBSCRIPTIONS"]
-    status, told = get(f"{cluster.control}/group/billing")
-    assert (status, told["group"], len(told["members"])) == (200, "billing", 2)
-    assert cluster.group("billing").as_json().keys() == shown.keys() == told.keys()
+    status, reported = get(f"{cluster.control}/group/billing")
+    assert (status, reported["group"], len(reported["members"])) == (200, "billing", 2)
+    assert cluster.group("billing").as_json().keys() == shown.keys() == reported.keys()
 
 
 async def test_the_same_awaited(cluster: Cluster) -> None:

@@ -28,7 +28,7 @@ def ask() -> Iterator[Callable[[str, str], int]]:
     """Ask an endpoint for a topic's route, by grpcio, and return the status of the answer."""
     channels: list[grpc.Channel] = []
 
-    def asked(endpoint: str, topic: str) -> int:
+    def requested(endpoint: str, topic: str) -> int:
         channels.append(grpc.insecure_channel(endpoint))
         query = channels[-1].unary_unary(
             f"{SERVICE}/QueryRoute", pb.QueryRouteRequest.SerializeToString, pb.QueryRouteResponse.FromString
@@ -39,14 +39,14 @@ def ask() -> Iterator[Callable[[str, str], int]]:
         answer = query(request, timeout=TIMEOUT_S, metadata=[("x-mq-client-id", "c1")])
         return int(answer.status.code)
 
-    yield asked
+    yield requested
     for channel in channels:
         channel.close()
 
 
 def test_up_says_where_the_endpoint_is_and_it_answers(ask: Callable[[str, str], int]) -> None:
     with Up("up", *PORTS, "--set", "connectionsMax=7") as up:
-        assert ask(up.told("ROCKETMQ_ENDPOINT"), "nothing") == pb.Code.TOPIC_NOT_FOUND
+        assert ask(up.reported("ROCKETMQ_ENDPOINT"), "nothing") == pb.Code.TOPIC_NOT_FOUND
         os.kill(proxy := up.pids()["proxy"], signal.SIGKILL)
         exit_code, err = up.ended()
     assert exit_code == 125
@@ -61,7 +61,7 @@ def test_up_is_ready_before_the_endpoint_that_a_second_line_reports(ask: Callabl
         while not up.lines[-1].startswith("ready ROCKETMQ_ENDPOINT="):
             up.lines.append(up.process.stdout.readline().rstrip("\n"))
             assert up.lines[-1]
-        assert ask(up.told("ROCKETMQ_ENDPOINT"), "nothing") == pb.Code.TOPIC_NOT_FOUND
+        assert ask(up.reported("ROCKETMQ_ENDPOINT"), "nothing") == pb.Code.TOPIC_NOT_FOUND
         exit_code, _ = up.stop(signal.SIGTERM)
     assert exit_code == 0
 

@@ -113,11 +113,11 @@ def test_what_is_wrong_is_reported(cluster: Cluster, arguments: list[str], words
 
 
 def test_the_control_endpoint_shows_both(cluster: Cluster) -> None:
-    status, told = get(f"{cluster.control}/journal?kind=joined,left&group=billing&broker=broker-a")
-    assert (status, told["dropped"]) == (200, 0)
-    assert [record["kind"] for record in told["records"]] == ["joined", "left"]
-    status, told = get(f"{cluster.control}/requests?code=PULL_MESSAGE&client=billing-2&max=1")
-    assert (status, [record["details"]["code"] for record in told["records"]]) == (200, ["PULL_MESSAGE"])
+    status, reported = get(f"{cluster.control}/journal?kind=joined,left&group=billing&broker=broker-a")
+    assert (status, reported["dropped"]) == (200, 0)
+    assert [record["kind"] for record in reported["records"]] == ["joined", "left"]
+    status, reported = get(f"{cluster.control}/requests?code=PULL_MESSAGE&client=billing-2&max=1")
+    assert (status, [record["details"]["code"] for record in reported["records"]]) == (200, ["PULL_MESSAGE"])
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_the_control_endpoint_shows_both(cluster: Cluster) -> None:
     ],
 )
 def test_the_control_endpoint_reports_what_is_wrong(cluster: Cluster, path: str, words: str) -> None:
-    status, told = get(f"{cluster.control}/{path}")
+    status, reported = get(f"{cluster.control}/{path}")
     assert status == 400
-    assert words in told["error"]
+    assert words in reported["error"]
 
 
 def test_it_can_be_turned_off() -> None:

@@ -46,8 +46,8 @@ def test_a_topic_comes_is_seen_and_goes(cluster: Cluster) -> None:
 def test_a_group_is_set_to_pop(cluster: Cluster) -> None:
     place = ["-c", "DefaultCluster", "-t", "Popped"]
     admin(cluster, "updateTopic", *place)
-    told = admin(cluster, "setConsumeMode", *place, "-g", "poppers", "-m", "POP", "-q", "2")
-    assert told == [
+    reported = admin(cluster, "setConsumeMode", *place, "-g", "poppers", "-m", "POP", "-q", "2")
+    assert reported == [
         *[f"set consume mode to {address} success." for address in cluster.addresses.values()],
         "topic[Popped] group[poppers] consume mode[POP] popShareQueueNum[2]",
     ]

@@ -55,12 +55,12 @@ def test_a_master_reports_its_slaves_under_rocketmqs_headings() -> None:
 
 
 def test_a_slave_reports_its_copy() -> None:
-    told = slave_text(CopyRuntime(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
-    assert [line.partition("\t")[0] for line in told] == [
+    reported = slave_text(CopyRuntime(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
+    assert [line.partition("\t")[0] for line in reported] == [
         "", "#MasterAddr", "#CommitLogMaxOffset", "#TransferSpeed(KB/s)", "#LastReadTime", "#LastWriteTime",
         "#MasterFlushOffset",
     ]  # fmt: skip
-    assert told[1:4] == ["#MasterAddr\t127.0.0.1:30912", "#CommitLogMaxOffset\t39096", "#TransferSpeed(KB/s)\t0.50"]
+    assert reported[1:4] == ["#MasterAddr\t127.0.0.1:30912", "#CommitLogMaxOffset\t39096", "#TransferSpeed(KB/s)\t0.50"]
 
 
 def test_masters_and_slaves_are_shown_also_without_a_master(cluster: Cluster) -> None:

@@ -55,7 +55,7 @@ def files() -> list[str]:
 
 def test_up_with_a_user_lets_its_owner_in_and_hides_secrets(tmp_path: Path) -> None:
     with Up("up", *FREE_PORTS, "--brokers", "2", "--user", f"admin:{SECRET}") as up:
-        namesrv = up.told("NAMESRV_ADDR")
+        namesrv = up.reported("NAMESRV_ADDR")
         [key] = Path(folder()).iterdir()
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
         own = call("user", "list", NAMESRV_ADDR=namesrv)
@@ -71,7 +71,7 @@ def test_up_with_a_user_lets_its_owner_in_and_hides_secrets(tmp_path: Path) -> N
 
 def test_the_key_of_a_killed_cluster_isnt_used_for_the_next_one_at_its_port() -> None:
     with Up("up", *FREE_PORTS, "--user", f"admin:{SECRET}") as up:
-        namesrv = up.told("NAMESRV_ADDR")
+        namesrv = up.reported("NAMESRV_ADDR")
         os.kill(up.process.pid, signal.SIGSTOP)
         assert read_key(namesrv) is not None, "a process that is stopped may continue"
         os.kill(up.process.pid, signal.SIGCONT)

@@ -18,7 +18,7 @@ def states(namesrv: str) -> list[dict[str, object]]:
 
 def test_a_slave_copies_falls_behind_and_takes_over() -> None:
     with Up("up", "--replicas", "1", *FREE_PORTS) as up:
-        namesrv = up.told("NAMESRV_ADDR")
+        namesrv = up.reported("NAMESRV_ADDR")
 
         def run(*words: str) -> str:
             done = call(*words, NAMESRV_ADDR=namesrv)
@@ -82,7 +82,7 @@ def test_errors_name_the_fix(up: str, words: list[str], error: str) -> None:
 def up() -> object:
     """The nameserver of a cluster without slaves."""
     with Up("up", *FREE_PORTS) as cluster:
-        yield cluster.told("NAMESRV_ADDR")
+        yield cluster.reported("NAMESRV_ADDR")
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ def test_broker_registers_at_a_nameserver_that_was_started_alone(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("flag", "told"),
+    ("flag", "reported"),
     [("broker.example:7", "broker.example:7"), ("10.0.0.7", "10.0.0.7:"), ("[fd01::7]:7", "[fd01::7]:7")],
 )
-def test_a_broker_is_known_as_it_is_advertised(flag: str, told: str) -> None:
+def test_a_broker_is_known_as_it_is_advertised(flag: str, reported: str) -> None:
     with Up("broker", *ANY_PORT, "--advertise", flag, ready="The broker[") as broker:
-        assert broker.lines[-1].startswith(f"The broker[broker-a, {told}")
+        assert broker.lines[-1].startswith(f"The broker[broker-a, {reported}")
 
 
 def test_broker_without_a_folder_has_a_temporary_one_and_removes_it() -> None:

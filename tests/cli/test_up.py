@@ -24,9 +24,9 @@ def test_up_is_ready_serves_and_leaves_nothing_behind() -> None:
         boot_lines = {line.split(",")[0] for line in up.lines[1:3]}
         assert boot_lines == {"The broker[broker-a", "The broker[broker-b"}
         assert up.lines[-1].endswith("(temporary, removed at the end)")
-        folder = up.told("DIR")
+        folder = up.reported("DIR")
         assert sorted(os.listdir(folder)) == ["broker-a", "broker-b", "nameserver"]
-        assert get(f"{up.told('CONTROL')}/health") == (200, {"healthy": True, "problems": []})
+        assert get(f"{up.reported('CONTROL')}/health") == (200, {"healthy": True, "problems": []})
 
         exit_code, _ = up.stop(signal.SIGTERM)
 
@@ -45,7 +45,7 @@ def test_interrupt_stops_it_and_a_folder_of_yours_stays(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_is_reported_while_it_runs_and_at_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     with Up("up", "--dir", str(folder), "--set", "cleanResourceInterval=50", *FREE_PORTS) as up:
-        control = up.told("CONTROL")
+        control = up.reported("CONTROL")
         shutil.rmtree(folder / "broker-a")
         answer = get(f"{control}/health")
         while answer[0] == 200:
@@ -68,7 +68,7 @@ def test_child_that_dies_is_named_with_its_signal_and_ends_it_all() -> None:
 
 def test_children_stop_by_themselves_and_clean_up_when_up_is_killed() -> None:
     with Up("up", *FREE_PORTS) as up:
-        folder = up.told("DIR")
+        folder = up.reported("DIR")
         # Its stdout is theirs, too: the end of it, which stop waits for, is the end of all of them.
         exit_code, _ = up.stop(signal.SIGKILL)
     assert exit_code == -signal.SIGKILL
@@ -90,7 +90,7 @@ def test_taken_port_is_one_line() -> None:
 
 def test_a_port_of_another_cluster_is_refused_with_its_pid() -> None:
     with Up("up", *FREE_PORTS) as up:
-        port = up.told("NAMESRV_ADDR").rpartition(":")[2]
+        port = up.reported("NAMESRV_ADDR").rpartition(":")[2]
         refused = call("up", "--namesrv-port", port, "--broker-port", "0", "--control-port", "0")
         pid = up.process.pid
     assert refused.returncode == 2
@@ -105,7 +105,7 @@ def test_the_usual_control_port_is_left_to_another_program() -> None:
         except OSError:
             pass  # Then it belongs to another program already.
         with Up("up", "--namesrv-port", "0", "--broker-port", "0", "--no-grpc") as up:
-            control = up.told("CONTROL")
+            control = up.reported("CONTROL")
             assert get(f"{control}/health")[0] == 200
             _, err = up.stop()
         refused = call("up", *FREE_PORTS[:4], "--no-grpc", "--control-port", str(CONTROL_PORT))
@@ -181,10 +181,10 @@ def test_folder_that_can_not_be_written_is_one_line(tmp_path: Path) -> None:
 def test_settings_reach_the_processes_that_know_them() -> None:
     arguments = ["--set", "autoCreateTopicEnable=false", "--set", "brokerExpiryMs=60s"]
     with Up("up", *FREE_PORTS, *arguments, STATICFIRE_BROKER_CLUSTER_NAME="Apollo") as up:
-        refused = call("send", "orders", "hello", NAMESRV_ADDR=up.told("NAMESRV_ADDR"))
+        refused = call("send", "orders", "hello", NAMESRV_ADDR=up.reported("NAMESRV_ADDR"))
         assert refused.returncode == 1
         assert "orders" in one_line(refused.stderr.splitlines()[-1])
-        assert get(up.told("CONTROL"))[1]["cluster"] == "Apollo"
+        assert get(up.reported("CONTROL"))[1]["cluster"] == "Apollo"
 
 
 def test_its_output_need_not_be_read() -> None:
@@ -193,9 +193,9 @@ def test_its_output_need_not_be_read() -> None:
     os.set_blocking(writing, False)
     os.write(writing, b"." * 65_536)
     os.set_blocking(writing, True)
-    told = environment(STATICFIRE_LOG_LEVEL="debug")
+    reported = environment(STATICFIRE_LOG_LEVEL="debug")
     with subprocess.Popen(
-        command("up", *FREE_PORTS), stdout=writing, stderr=subprocess.PIPE, text=True, env=told
+        command("up", *FREE_PORTS), stdout=writing, stderr=subprocess.PIPE, text=True, env=reported
     ) as up:
         assert up.stderr is not None
         for _ in ("nameserver", "broker-a"):

@@ -39,7 +39,7 @@ class FakeNameserver(Service):
     def __init__(self, machine: Machine, host: str = NAMESRV_HOST) -> None:
         super().__init__()
         self.routes: dict[str, TopicRouteData] = {}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self._host = host
         dispatcher = Dispatcher()
         dispatcher.handle(105, self._route)
@@ -52,7 +52,7 @@ class FakeNameserver(Service):
         await self._server.close()
 
     def _route(self, call: Call) -> Answer:
-        self.asked.append(call.request.topic)
+        self.requested.append(call.request.topic)
         route = self.routes.get(call.request.topic)
         if route is None:
             return refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic route info: {call.request.topic}")

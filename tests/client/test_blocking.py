@@ -257,7 +257,7 @@ async def test_blocking_in_an_event_loop_is_refused(cluster: Cluster) -> None:
 
 
 def test_async_listener_that_blocks_on_its_own_loop_gets_an_error(cluster: Cluster, producer: BlockingProducer) -> None:
-    told: queue.Queue[str] = queue.Queue()
+    reported: queue.Queue[str] = queue.Queue()
     consumer = PushConsumer("own-loop", cluster.namesrv)
     consumer.subscribe("orders", "own")
     blocking: list[BlockingPushConsumer] = []
@@ -267,13 +267,13 @@ def test_async_listener_that_blocks_on_its_own_loop_gets_an_error(cluster: Clust
         try:
             blocking[0].wait()
         except ClientError as error:
-            told.put(str(error))
+            reported.put(str(error))
         return ConsumeStatus.CONSUME_SUCCESS
 
     with consumer as running:
         blocking.append(running)
         producer.send(Message("orders", b"1", tags="own"))
-        assert "a call from its own event loop would wait for itself" in told.get(timeout=60)
+        assert "a call from its own event loop would wait for itself" in reported.get(timeout=60)
 
 
 async def test_loops_and_threads_dont_mix_over_a_shared_client(cluster: Cluster) -> None:

@@ -147,9 +147,9 @@ async def test_a_client_sticks_to_the_nameserver_that_answers(world: SimulatedWo
     async with Producer("shop", [NAMESRV, f"10.0.0.2:{NAMESRV_PORT}"], machine=cluster.machine) as producer:
         await producer.send(Message("orders", b"one"))
         await world.run_for(minutes=5, seconds=1)
-    asked = (len(cluster.nameserver.asked), len(second.asked))
-    assert min(asked) == 0
-    assert max(asked) == 11
+    requested = (len(cluster.nameserver.requested), len(second.requested))
+    assert min(requested) == 0
+    assert max(requested) == 11
 
 
 async def test_no_nameserver_is_reported_with_the_addresses_that_were_tried(world: SimulatedWorld) -> None:

@@ -19,7 +19,7 @@ from staticfire.protocol.tags import TagExpression
 from staticfire.protocol.times import UptimeMs
 
 HOST = pack_host("10.0.0.2", 10911)
-ASKED = PopSource("billing", "orders", "broker-a", HOST)
+REQUESTED = PopSource("billing", "orders", "broker-a", HOST)
 NOW = UptimeMs(5_000)
 RETRY = "%RETRY%billing_orders"
 
@@ -39,7 +39,7 @@ def answer(*records: StoredRecord, starts: str = "", offsets: str = "", counts: 
 
 
 def popped(*records: StoredRecord, starts: str = "", offsets: str = "", counts: str = "") -> list[PoppedMessage]:
-    return read_pop(answer(*records, starts=starts, offsets=offsets, counts=counts), ASKED, NOW).messages
+    return read_pop(answer(*records, starts=starts, offsets=offsets, counts=counts), REQUESTED, NOW).messages
 
 
 def test_each_message_gets_its_handle() -> None:
@@ -68,10 +68,10 @@ def test_a_retry_as_it_lies_there(topic: str, flag: int) -> None:
 
 
 def test_a_message_that_the_answer_says_nothing_of_isnt_handed_out() -> None:
-    result = read_pop(answer(record(0, 4), record(0, 5), record(2, 1), starts="0 0 4", offsets="0 0 4"), ASKED, NOW)
+    result = read_pop(answer(record(0, 4), record(0, 5), record(2, 1), starts="0 0 4", offsets="0 0 4"), REQUESTED, NOW)
     assert ([message.queue_offset for message in result.messages], result.lost) == ([4], 2)
     assert result.reason == "the response has no entry for offset 5 in queue 0 of orders"
-    spoilt = read_pop(answer(record(0, 4, POP_CK="1 2 3 4 0 b")), ASKED, NOW)
+    spoilt = read_pop(answer(record(0, 4, POP_CK="1 2 3 4 0 b")), REQUESTED, NOW)
     assert (spoilt.messages, spoilt.lost) == ([], 1)
 
 
@@ -86,17 +86,17 @@ def test_messages_in_order_say_how_often_they_came() -> None:
     [(209, PopStatus.POLLING_FULL), (210, PopStatus.POLLING_NOT_FOUND), (19, PopStatus.POLLING_NOT_FOUND)],
 )
 def test_nothing(code: int, status: PopStatus) -> None:
-    result = read_pop(PopAnswer(rest_num=3, code=code, start_offset_info="", msg_offset_info=""), ASKED, NOW)
+    result = read_pop(PopAnswer(rest_num=3, code=code, start_offset_info="", msg_offset_info=""), REQUESTED, NOW)
     assert (result.status, result.messages, result.rest) == (status, [], 3)
 
 
 def test_refusals() -> None:
     with pytest.raises(BrokerAnswer, match=r"no permission.*pop orders of broker-a for billing"):
-        read_pop(PopAnswer(code=16, remark="no permission"), ASKED, NOW)
+        read_pop(PopAnswer(code=16, remark="no permission"), REQUESTED, NOW)
     with pytest.raises(ProtocolError, match="has code 0 without any details"):
-        read_pop(Answer(), ASKED, NOW)
+        read_pop(Answer(), REQUESTED, NOW)
     with pytest.raises(ProtocolError, match="parse startOffsetInfo error"):
-        read_pop(answer(record(0, 1), starts="0 0", offsets="0 0 1"), ASKED, NOW)
+        read_pop(answer(record(0, 1), starts="0 0", offsets="0 0 1"), REQUESTED, NOW)
 
 
 def test_tags_of_the_same_hash_code_are_distinguished() -> None:

@@ -54,11 +54,11 @@ async def test_each_message_has_one_beginning_and_one_end(
         producer.add_hook(notes)
         await way(producer, Message("orders", b"one"))
         await asyncio.sleep(0)
-    is_told = way is not WAYS["send_oneway"]
+    is_reported = way is not WAYS["send_oneway"]
     assert notes.seen == [
         ("check", b"one", False, None),
         ("before", b"one", False, None),
-        ("after", b"one", is_told, None),
+        ("after", b"one", is_reported, None),
     ]
 
 

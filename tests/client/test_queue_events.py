@@ -102,13 +102,13 @@ class Events(RuleBasedStateMachine):
     @rule(count=st.integers(0, 9), skipped=st.integers(0, 2))
     def answer(self, count: int, skipped: int) -> None:
         """The broker goes past some and finds some, from where it was asked."""
-        asked = self.queue.next_offset
-        offsets = range(asked + skipped, asked + skipped + count)
+        requested = self.queue.next_offset
+        offsets = range(requested + skipped, requested + skipped + count)
         is_taken = not (self.stale or self.state.is_suspended or self.queue.is_dropped)
         if is_taken:
-            self.unwanted |= set(range(asked, asked + skipped))
+            self.unwanted |= set(range(requested, requested + skipped))
         self.pulls, self.stale = 0, False
-        result = found(*offsets) if count else nothing(asked + skipped)
+        result = found(*offsets) if count else nothing(requested + skipped)
         self.obey(self.queue.pulled(result, at(self.now)))
 
     @precondition(lambda self: self.pulls)

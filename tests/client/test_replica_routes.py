@@ -49,13 +49,13 @@ def test_the_latest_route_says_which_replicas_a_broker_has() -> None:
 def test_a_slave_is_queried_for_queues_only_if_no_broker_has_a_master() -> None:
     """A slave with a new disk doesn't know which groups pop."""
 
-    def asked(*brokers: dict[int, str]) -> set[str]:
+    def requested(*brokers: dict[int, str]) -> set[str]:
         route = TopicRouteData([], [BrokerData("c", f"broker-{at}", addresses) for at, addresses in enumerate(brokers)])
         return {any_broker("orders", route, turn) for turn in range(4)}
 
-    assert asked({1: "s1"}, {0: "m2", 1: "s2"}) == {"m2"}
-    assert asked({0: "m1", 1: "s1"}, {0: "m2", 1: "s2"}) == {"m1", "m2"}
-    assert asked({1: "s1"}, {2: "s2"}) == {"s1", "s2"}
+    assert requested({1: "s1"}, {0: "m2", 1: "s2"}) == {"m2"}
+    assert requested({0: "m1", 1: "s1"}, {0: "m2", 1: "s2"}) == {"m1", "m2"}
+    assert requested({1: "s1"}, {2: "s2"}) == {"s1", "s2"}
 
 
 async def test_a_found_slave_doesnt_end_the_search_for_its_master(world: SimulatedWorld) -> None:

@@ -51,7 +51,7 @@ async def test_an_unknown_topic_takes_the_default_topics_route_with_four_queues(
         queues = await producer.queues("new")
         await producer.send(Message("new", b"one"))
     assert queues == [MessageQueue("new", "broker-a", number) for number in range(4)]
-    assert cluster.nameserver.asked == ["new", "TBW102"]
+    assert cluster.nameserver.requested == ["new", "TBW102"]
 
 
 async def test_the_guessed_route_is_replaced_by_the_real_one(world: SimulatedWorld) -> None:
@@ -89,7 +89,7 @@ async def test_sends_that_wait_for_the_same_route_ask_for_it_once(world: Simulat
     cluster = await fake_cluster(world)
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
         await asyncio.gather(*[producer.send(Message("orders", b"%d" % number)) for number in range(20)])
-    assert cluster.nameserver.asked == ["orders"]
+    assert cluster.nameserver.requested == ["orders"]
     assert cluster.brokers[0].journal.bodies == [b"%d" % number for number in range(20)]
 
 

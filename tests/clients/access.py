@@ -182,8 +182,8 @@ def _played(
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"it hasn't ended within {PROGRAM_TIMEOUT_S} s"
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
-    by_step = {each["step"]: each for each in told}
+    reported = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
+    by_step = {each["step"]: each for each in reported}
     if by_step.keys() != {"sent", "received"}:
         return "\n".join([f"it ended with {done.returncode}", *(done.stdout + done.stderr).splitlines()[-12:]])
     details = "; ".join(f"{step}: {each['detail']}" for step, each in by_step.items() if each["detail"])

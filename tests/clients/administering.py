@@ -11,11 +11,13 @@ from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
 
 
-def administer(asked: dict[str, Any], brokers: list[str], by: Credentials) -> None:
+def administer(requested: dict[str, Any], brokers: list[str], by: Credentials) -> None:
     """Make topics and groups, as a driver asks for them, on brokers at these addresses, as this user."""
-    attributes = f"+message.type={asked.get('kind')}"
-    requests: list[Request] = [UpdateTopic(topic, 4, 4, 6, attributes=attributes) for topic in asked.get("create", ())]
-    for name, fields in asked.get("groups", {}).items():
+    attributes = f"+message.type={requested.get('kind')}"
+    requests: list[Request] = [
+        UpdateTopic(topic, 4, 4, 6, attributes=attributes) for topic in requested.get("create", ())
+    ]
+    for name, fields in requested.get("groups", {}).items():
         requests.append(UpdateGroup(body=SubscriptionGroupConfig(name, **fields)))
     asyncio.run(_ask(brokers, requests, by))
 

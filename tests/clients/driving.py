@@ -39,7 +39,7 @@ KEY, SECRET = "app", "s3cret-of-app"
 """The user of the clients by gRPC: brokers and endpoint check each request of theirs."""
 USERS = {"admin": "s3cret-of-admin", KEY: SECRET}
 TAIL_LINES = 12
-ASKED = {"restart", "create", "groups"}
+REQUESTED = {"restart", "create", "groups"}
 
 
 @dataclass(frozen=True)
@@ -105,29 +105,29 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster, ours: OurSide) ->
     assert driver.stdout is not None
     assert driver.stdin is not None
     for line in driver.stdout:
-        told = _parse(line)
-        if told is None:
+        reported = _parse(line)
+        if reported is None:
             other.append(line.rstrip())
-        elif told.keys() & ASKED or any(word in told for word in WORDS):
-            said = ours.do(told) if any(word in told for word in WORDS) else _do(told, cluster)
+        elif reported.keys() & REQUESTED or any(word in reported for word in WORDS):
+            said = ours.do(reported) if any(word in reported for word in WORDS) else _do(reported, cluster)
             driver.stdin.write(f"{said}\n")
             driver.stdin.flush()
-        elif "cannot" in told:
-            outcomes[told["behaviour"]] = Outcome("cannot", told["cannot"])
+        elif "cannot" in reported:
+            outcomes[reported["behaviour"]] = Outcome("cannot", reported["cannot"])
         else:
-            word = "ok" if told["ok"] else "failed"
-            outcomes[told["behaviour"]] = Outcome(word, told["detail"], told["ms"])
+            word = "ok" if reported["ok"] else "failed"
+            outcomes[reported["behaviour"]] = Outcome(word, reported["detail"], reported["ms"])
     return outcomes, other
 
 
-def _do(asked: dict[str, Any], cluster: Cluster) -> str:
+def _do(requested: dict[str, Any], cluster: Cluster) -> str:
     """Do what a driver wants of the cluster; return the answer."""
-    if "kind" in asked or "groups" in asked:
-        administer(asked, list(cluster.addresses.values()), Credentials("admin", USERS["admin"]))
+    if "kind" in requested or "groups" in requested:
+        administer(requested, list(cluster.addresses.values()), Credentials("admin", USERS["admin"]))
         return "done"
-    for topic in asked.get("create", ()):
+    for topic in requested.get("create", ()):
         cluster.create_topic(topic)
-    if "restart" in asked:
+    if "restart" in requested:
         for name in cluster.addresses:
             cluster.broker(name).restart()
     return "done"
@@ -137,7 +137,7 @@ def _parse(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        told: dict[str, Any] = json.loads(line)
+        reported: dict[str, Any] = json.loads(line)
     except ValueError:
         return None
-    return told
+    return reported

@@ -30,13 +30,13 @@ class OurSide:
         self._namesrv = namesrv
         self._running = running
 
-    def do(self, asked: Mapping[str, str]) -> str:
+    def do(self, requested: Mapping[str, str]) -> str:
         """Do what is asked for; return a line that says how it went."""
-        if "life" in asked:
-            return asyncio.run(self._life(asked["life"]))
-        if "request" in asked:
-            return self._request(asked["request"])
-        self._answer(asked["answer"])
+        if "life" in requested:
+            return asyncio.run(self._life(requested["life"]))
+        if "request" in requested:
+            return self._request(requested["request"])
+        self._answer(requested["answer"])
         return "answering"
 
     async def _life(self, message_id: str) -> str:

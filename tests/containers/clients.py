@@ -87,6 +87,6 @@ def java_in_container(project: Project, topic: str) -> Met:
 
 
 def _met(said: str) -> Met:
-    told = {line.split()[0]: set(line.split()[1:]) for line in said.splitlines() if line}
-    assert told["missing"] == {"0"}
-    return Met(told["ids"], told["records"])
+    reported = {line.split()[0]: set(line.split()[1:]) for line in said.splitlines() if line}
+    assert reported["missing"] == {"0"}
+    return Met(reported["ids"], reported["records"])

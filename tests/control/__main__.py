@@ -57,9 +57,11 @@ def play(program: str, wanted: Round) -> bool:
     """Ask a fresh cluster for some seconds; return whether all was well."""
     print(f"test-control: {wanted.what}", flush=True)
     with Up("up", *FREE_PORTS, *(["--control-token", wanted.token] if wanted.token else [])) as up:
-        fill(up.told("NAMESRV_ADDR"))
-        get(f"{up.told('CONTROL')}/openapi.json", Authorization=f"Bearer {wanted.token}")  # Loaded, before time counts.
-        code = ask(program, wanted, up.told("CONTROL"))
+        fill(up.reported("NAMESRV_ADDR"))
+        get(
+            f"{up.reported('CONTROL')}/openapi.json", Authorization=f"Bearer {wanted.token}"
+        )  # Loaded, before time counts.
+        code = ask(program, wanted, up.reported("CONTROL"))
         exit_code, err = up.stop()
     inside = [line for line in err.splitlines() if "control_failed" in line]
     for line in inside[:10]:

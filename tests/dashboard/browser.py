@@ -36,15 +36,18 @@ class Tab:
 
     async def _read(self) -> None:
         async for message in self._socket:
-            told = json.loads(message.data)
-            if "id" in told:
-                self._answers.pop(told["id"]).set_result(told)
-            elif told["method"] == "Runtime.exceptionThrown":
-                self.complaints.append(json.dumps(told["params"]["exceptionDetails"])[:500])
-            elif told["method"] == "Log.entryAdded":
-                self.complaints.append(told["params"]["entry"]["text"])
-            elif told["method"] == "Runtime.consoleAPICalled" and told["params"]["type"] in ("error", "warning"):
-                self.complaints.append(json.dumps(told["params"]["args"])[:500])
+            reported = json.loads(message.data)
+            if "id" in reported:
+                self._answers.pop(reported["id"]).set_result(reported)
+            elif reported["method"] == "Runtime.exceptionThrown":
+                self.complaints.append(json.dumps(reported["params"]["exceptionDetails"])[:500])
+            elif reported["method"] == "Log.entryAdded":
+                self.complaints.append(reported["params"]["entry"]["text"])
+            elif reported["method"] == "Runtime.consoleAPICalled" and reported["params"]["type"] in (
+                "error",
+                "warning",
+            ):
+                self.complaints.append(json.dumps(reported["params"]["args"])[:500])
 
     async def call(self, method: str, **parameters: Any) -> Any:
         """Call a method of the protocol."""
@@ -52,15 +55,15 @@ class Tab:
         answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
         async with asyncio.timeout(TIMEOUT_S):
-            told = await answer
-        assert "error" not in told, f"{method}: {told['error']}"
-        return told["result"]
+            reported = await answer
+        assert "error" not in reported, f"{method}: {reported['error']}"
+        return reported["result"]
 
     async def run(self, script: str) -> Any:
         """Return the value of an expression in the page; if it is a promise, of its result."""
-        told = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, json.dumps(told["exceptionDetails"])[:1000]
-        return told["result"].get("value")
+        reported = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in reported, json.dumps(reported["exceptionDetails"])[:1000]
+        return reported["result"].get("value")
 
     async def open(self, url: str) -> None:
         """Open an address, and wait until the page is complete."""

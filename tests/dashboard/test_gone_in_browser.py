@@ -21,17 +21,17 @@ def port_of(url: str) -> str:
 
 def test_a_cluster_that_is_gone_and_another_one_at_its_address(tab: Browser) -> None:
     with Up("up", *FREE_PORTS) as first:
-        namesrv = first.told("NAMESRV_ADDR")
+        namesrv = first.reported("NAMESRV_ADDR")
         ports = ["--namesrv-port", namesrv.rpartition(":")[2], "--broker-port", "0", "--control-port", "0", "--no-grpc"]
         with Up("dashboard", "--namesrv", namesrv, "--port", "0") as up:
-            dashboard = up.told("DASHBOARD")
+            dashboard = up.reported("DASHBOARD")
             tab.open(f"{dashboard}ui/topics")
             tab.wait("document.querySelector('#live').innerText.includes('There is no topic yet')")
             tab.run("window.notLoadedAgain = true")
             first.stop()
             tab.wait("document.querySelector('#live [role=alert]')")
             with Up("up", *ports) as second:
-                act(second.told("CONTROL"), "create-topic", topic="returned")
+                act(second.reported("CONTROL"), "create-topic", topic="returned")
                 tab.wait("document.querySelector('#live').innerText.includes('returned')")
             assert tab.run("window.notLoadedAgain")
             # What is opened meanwhile shows the page as soon as the cluster is there.
@@ -47,7 +47,7 @@ def test_a_dashboard_that_is_gone_and_back(tab: Browser) -> None:
         cluster.create_topic("orders")
         command = ("dashboard", "--namesrv", cluster.namesrv, "--port")
         with Up(*command, "0") as up:
-            url = up.told("DASHBOARD")
+            url = up.reported("DASHBOARD")
             tab.open(f"{url}ui/topics")
             tab.wait("document.querySelector('#live').innerText.includes('orders')")
             tab.run("window.notLoadedAgain = true")

@@ -102,7 +102,7 @@ def test_the_overview_shows_refused_requests() -> None:
         html = page(f"{cluster.control}/ui/").text
         keys = {"ROCKETMQ_ACCESS_KEY": "shop", "ROCKETMQ_SECRET_KEY": "s3cret"}
         with Up("dashboard", "--namesrv", cluster.namesrv, "--port", "0", **keys) as up:
-            faults = page(f"{up.told('DASHBOARD')}ui/faults").text
+            faults = page(f"{up.reported('DASHBOARD')}ui/faults").text
         assert "User:shop has no permission" in faults
         assert "isn&#39;t staticfire" not in faults
     assert SCRIPT not in html
@@ -130,7 +130,7 @@ def test_a_dashboard_of_a_cluster_with_tls_only() -> None:
         Cluster(settings={"tls.server.mode": "enforcing"}) as cluster,
         Up("dashboard", "--namesrv", cluster.namesrv, "--port", "0", "--tls") as up,
     ):
-        control = up.told("DASHBOARD").rstrip("/")
+        control = up.reported("DASHBOARD").rstrip("/")
         assert "Clients can use the cluster." in page(f"{control}/ui/").text
         for path in MENU:
             assert page(f"{control}/ui{path}").status == 200, path
@@ -139,7 +139,7 @@ def test_a_dashboard_of_a_cluster_with_tls_only() -> None:
 
 def test_the_cookie_of_a_login_through_tls_is_for_tls_only() -> None:
     with Up("up", *FREE_PORTS, "--control-token", "correct-horse") as up:
-        control = up.told("CONTROL").replace("http://", "https://")
+        control = up.reported("CONTROL").replace("http://", "https://")
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         opener = urllib.request.build_opener(NoRedirect, urllib.request.HTTPSHandler(context=context))

@@ -191,7 +191,7 @@ def test_a_reset_of_offsets_is_shown_before_it_is_done(control: str) -> None:
 
 def test_with_a_token_pages_need_a_login() -> None:
     with Up("up", *FREE_PORTS, "--control-token", TOKEN) as up:
-        control = up.told("CONTROL")
+        control = up.reported("CONTROL")
         locked = page(f"{control}/ui/topics?match=x")
         assert locked.status == 401
         assert 'name="back" value="/ui/topics?match=x"' in locked.text
@@ -221,7 +221,7 @@ def test_with_a_token_pages_need_a_login() -> None:
 
 def test_a_dashboard_of_another_cluster_only_reads(cluster: Cluster) -> None:
     with Up("dashboard", "--namesrv", cluster.namesrv, "--port", "0") as up:
-        control = up.told("DASHBOARD").rstrip("/")
+        control = up.reported("DASHBOARD").rstrip("/")
         assert "orders" in page(f"{control}/ui/topics").text
         assert act(control, "create-topic", topic="refused").status == 403
         assert get(f"{control}/reset", "POST")[0] == 403
@@ -236,18 +236,18 @@ def test_a_dashboard_listens_at_the_given_address_and_knows_names_and_a_token(cl
     place = "--address", "127.0.0.2", "--port", str(port)
     hosts = "--hosts", "shop.example, 127.0.0.2"
     with Up("dashboard", "--namesrv", cluster.namesrv, *place, *hosts) as up:
-        control = up.told("DASHBOARD").rstrip("/")
+        control = up.reported("DASHBOARD").rstrip("/")
         assert control == f"http://127.0.0.2:{port}"
         assert [get(f"{control}/topics", Host=host)[0] for host in ("shop.example", "bank.example")] == [200, 403]
     with Up("dashboard", "--namesrv", cluster.namesrv, *place, "--token", "a-long-t0ken") as up:
-        control = up.told("DASHBOARD").rstrip("/")
+        control = up.reported("DASHBOARD").rstrip("/")
         assert get(f"{control}/topics")[0] == 401
         assert get(f"{control}/topics", Authorization="Bearer a-long-t0ken")[0] == 200
 
 
 def test_with_write_it_changes_the_cluster(cluster: Cluster) -> None:
     with Up("dashboard", "--namesrv", cluster.namesrv, "--port", "0", "--write") as up:
-        control = up.told("DASHBOARD").rstrip("/")
+        control = up.reported("DASHBOARD").rstrip("/")
         assert act(control, "create-topic", topic="written").status == 200
         assert act(control, "delete-topic", topic="written").status == 200
 
@@ -358,7 +358,7 @@ def test_a_page_without_a_live_part_cant_be_followed(control: str) -> None:
 
 def test_a_stop_doesnt_wait_for_browsers() -> None:
     with Up("up", *FREE_PORTS) as up:
-        control = up.told("CONTROL")
+        control = up.reported("CONTROL")
         with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics", timeout=60) as stream:
             event(stream)
             exit_code, err = up.stop()
@@ -368,9 +368,9 @@ def test_a_stop_doesnt_wait_for_browsers() -> None:
 def test_a_cluster_that_is_gone_is_an_error_that_ends_by_itself(tmp_path: Path) -> None:
     folder = ("--dir", str(tmp_path), "--no-grpc", "--control-port", "0", "--broker-port", "0")
     with Up("up", *folder, "--namesrv-port", "0") as up:
-        namesrv = up.told("NAMESRV_ADDR")
+        namesrv = up.reported("NAMESRV_ADDR")
         with Up("dashboard", "--namesrv", namesrv, "--port", "0") as shown:
-            control = shown.told("DASHBOARD").rstrip("/")
+            control = shown.reported("DASHBOARD").rstrip("/")
             assert page(f"{control}/ui/topics").status == 200
             up.stop()
             gone = page(f"{control}/ui/topics")

@@ -78,8 +78,8 @@ def service(image: str) -> Iterator[Mapping[str, Any]]:
     assert [pair.split(":") for pair in service["ports"]] == [[port, port] for port in free]
     ports = [f"--publish={free[port]}:{port}" for port in free]
     name = f"service-{os.getpid()}"
-    told = f"--env=STATICFIRE_EXTERNAL_PORT={free['10911']}"
-    docker("run", "--detach", "--name", name, told, *ports, *service["options"].split(), image)
+    reported = f"--env=STATICFIRE_EXTERNAL_PORT={free['10911']}"
+    docker("run", "--detach", "--name", name, reported, *ports, *service["options"].split(), image)
     try:
         yield {**job, "name": name, "free": free}
     finally:

@@ -314,17 +314,20 @@ def places_of(cluster: Cluster) -> dict[str, dict[str, Any]]:
 def main(seconds: float, seed: int) -> None:
     with Cluster(isolation="process", settings=OPEN) as cluster:
         places = places_of(cluster)
-        maker, begin, rounds, told = FrameMaker(seed), time.monotonic(), 0, 0.0
+        maker, begin, rounds, reported = FrameMaker(seed), time.monotonic(), 0, 0.0
         codes: dict[int, int] = {}
         while time.monotonic() < begin + seconds:
             for name, place in places.items():
                 for code in answers(attack(place["address"], maker.frames(name))):
                     codes[code] = codes.get(code, 0) + 1
                 rounds += 1
-            if time.monotonic() > told + 5:
-                told = time.monotonic()
+            if time.monotonic() > reported + 5:
+                reported = time.monotonic()
                 memory = {name: round(resident_mib(place["pid"]), 1) for name, place in places.items()}
-                print(f"{told - begin:5.0f} s  {rounds} connections  MiB {memory}  deaths {cluster.deaths}", flush=True)
+                print(
+                    f"{reported - begin:5.0f} s  {rounds} connections  MiB {memory}  deaths {cluster.deaths}",
+                    flush=True,
+                )
         print("answers by code:", dict(sorted(codes.items())))
 
 

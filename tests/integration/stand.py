@@ -62,16 +62,16 @@ class Sender:
 
     async def send_window(self, connection: Connection, count: int = WINDOW) -> bool:
         """Send messages without waiting in between; return whether all were answered."""
-        asked: dict[str, asyncio.Future[Answer]] = {}
+        requested: dict[str, asyncio.Future[Answer]] = {}
         try:
             for _ in range(count):
                 body = f"{self._name}-{self._number}".ljust(self._body_bytes, ".")
-                asked[body] = connection.ask(message(self._topic, body, self._number % QUEUES), TIMEOUT_MS)
+                requested[body] = connection.ask(message(self._topic, body, self._number % QUEUES), TIMEOUT_MS)
                 self._number += 1
         except NetworkError:
             pass  # The answers that came before the loss still count.
-        answers = await asyncio.gather(*asked.values(), return_exceptions=True)
-        for body, answer in zip(asked, answers, strict=True):
+        answers = await asyncio.gather(*requested.values(), return_exceptions=True)
+        for body, answer in zip(requested, answers, strict=True):
             if isinstance(answer, Answer):
                 self.codes[answer.code] += 1
                 if answer.code == ResponseCode.SUCCESS:

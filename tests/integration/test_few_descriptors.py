@@ -71,7 +71,7 @@ async def test_a_flood_of_connections_leaves_descriptors_for_files(capfd: pytest
         stored = await asyncio.to_thread(read_topic, cluster, "orders")
         assert sorted(stored.bodies) == sorted(sender.acknowledged)
         assert cluster.deaths == []
-    told(capfd)
+    reported(capfd)
 
 
 @pytest.mark.parametrize("program", ["broker-a", "nameserver"])
@@ -95,10 +95,10 @@ async def test_a_process_without_any_descriptor_turns_everybody_away_and_lives(
         stored = await asyncio.to_thread(read_topic, cluster, "orders")
         assert sorted(stored.bodies) == sorted(sender.acknowledged)
         assert cluster.deaths == []
-    told(capfd)
+    reported(capfd)
 
 
-def told(capfd: pytest.CaptureFixture[str]) -> None:
+def reported(capfd: pytest.CaptureFixture[str]) -> None:
     """One line says it, and which way out there is."""
     lines = capfd.readouterr().err
     assert lines.count("out_of_file_descriptors") == 1, lines

@@ -67,15 +67,15 @@ def main() -> None:
 
 
 def questions() -> list[Fact]:
-    asked: list[tuple[str, ...]] = []
+    requested: list[tuple[str, ...]] = []
     for kind in CompressionKind:
-        asked += [("expand", kind.name, compress(body, kind, 5).hex()) for body in BODIES]
-        asked += [("pack", kind.name, level, body[:1_000].hex()) for body in BODIES[:3] for level in LEVELS]
-    asked += [
+        requested += [("expand", kind.name, compress(body, kind, 5).hex()) for body in BODIES]
+        requested += [("pack", kind.name, level, body[:1_000].hex()) for body in BODIES[:3] for level in LEVELS]
+    requested += [
         (how, namespace, name) for how in ("wrap", "unwrap", "retry") for namespace in NAMESPACES for name in NAMES
     ]
-    asked += [("latency", str(latency)) for latency in LATENCIES]
-    return [Fact(parts, "") for parts in asked]
+    requested += [("latency", str(latency)) for latency in LATENCIES]
+    return [Fact(parts, "") for parts in requested]
 
 
 KINDS = ("expand", "pack", "wrap", "unwrap", "retry", "latency")

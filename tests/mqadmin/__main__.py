@@ -86,11 +86,11 @@ def lacking_flags(admin: Admin) -> list[str]:
     lacking = []
     for command in mqadmin.all_commands():
         assert command.name is not None
-        told = admin.run(["help", command.name])
-        theirs = set(re.findall(r"^ *(-\w)(?:,| )", told, re.MULTILINE)) | set(re.findall(r"(--\w+)", told))
+        reported = admin.run(["help", command.name])
+        theirs = set(re.findall(r"^ *(-\w)(?:,| )", reported, re.MULTILINE)) | set(re.findall(r"(--\w+)", reported))
         ours = {name for param in command.params for name in param.opts}
         if len(theirs) < 2:
-            lacking.append(f"help of {command.name}: {told}")
+            lacking.append(f"help of {command.name}: {reported}")
         elif missing := theirs - ours - NOT_NEEDED:
             lacking.append(f"{command.name} lacks {', '.join(sorted(missing))}")
     return lacking

@@ -90,7 +90,7 @@ class Call:
             return ""
         theirs = theirs.replace("]MessageTrack", "]\nMessageTrack")  # All on one line, where nothing can be read.
         left, right = (
-            sorted(self._masked(line) for line in told.splitlines() if line.strip()) for told in (theirs, ours)
+            sorted(self._masked(line) for line in reported.splitlines() if line.strip()) for reported in (theirs, ours)
         )
         lacking = [f"  - {line}" for line in left if left.count(line) > right.count(line)]
         more = [f"  + {line}" for line in right if right.count(line) > left.count(line)]

@@ -97,15 +97,15 @@ def members(namesrv: str, folder: str, names: Sequence[str], messages: int) -> I
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            told: list[Sent] = []
+            reported: list[Sent] = []
             for line in process.stdout:
                 if line.startswith("sent "):
-                    told.append(Sent(*line.split()[1:]))
+                    reported.append(Sent(*line.split()[1:]))
                 elif line.startswith("consumed"):
                     break
             else:
                 raise SystemExit("mqadmin: a Java producer and consumer ended too early")
-            yield told[0]
+            yield reported[0]
             process.stdin.close()
             process.wait(MEMBER_TIMEOUT_S)
         finally:

@@ -21,8 +21,8 @@ def played(folder: Path, cluster: Cluster, topic: str, producer: str, consumer: 
     """Return what the Java program prints at its end."""
     command = java("Tls.java", cluster.namesrv, topic, producer, consumer, folder=str(folder), namesrv=cluster.namesrv)
     command[1:1] = [f"-Duser.home={folder}", *(f"-D{each}" for each in properties)]
-    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)
-    return told.stdout.splitlines()[-1] if told.stdout else told.stderr[-2_000:]
+    reported = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)
+    return reported.stdout.splitlines()[-1] if reported.stdout else reported.stderr[-2_000:]
 
 
 @pytest.mark.parametrize(("producer", "consumer"), [("tls", "tls"), ("plain", "tls"), ("tls", "plain")])
@@ -53,5 +53,7 @@ def test_keytool_reads_the_stores(tmp_path: Path) -> None:
     fill(str(tmp_path), CertificateWish([], 30, "changeit"))
     for store, kind in (("trust.p12", "trustedCertEntry"), ("server.p12", "PrivateKeyEntry")):
         command = ["keytool", "-list", "-keystore", str(tmp_path / store), "-storepass", "changeit"]
-        told = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
-        assert kind in told.stdout
+        reported = subprocess.run(
+            command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
+        )
+        assert kind in reported.stdout

@@ -102,11 +102,11 @@ async def test_every_answer_with_an_address_follows_the_client(connect: Connect)
     group = (await client.ask(GetMemberGroup(cluster_name="DefaultCluster", broker_name="here"))).body
     system = (await client.ask(GetSystemTopicsOfNameserver())).body
     slave = await client.ask(registration("here", "10.0.0.9:10911", 1, ha_address="10.0.0.9:10912"))
-    told = {0: f"{NAMESERVER_HOST}:10911"}
-    assert cluster.broker_addr_table["here"].broker_addrs == told
-    assert group.broker_member_group.broker_addrs == told
-    assert system.broker_addr == told[0]
-    assert slave.master_addr == told[0]
+    reported = {0: f"{NAMESERVER_HOST}:10911"}
+    assert cluster.broker_addr_table["here"].broker_addrs == reported
+    assert group.broker_member_group.broker_addrs == reported
+    assert system.broker_addr == reported[0]
+    assert slave.master_addr == reported[0]
 
 
 async def test_a_new_group_gets_its_retry_queues_before_any_broker_has_them(connect: Connect, codec: int) -> None:

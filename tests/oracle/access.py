@@ -281,8 +281,8 @@ def main() -> int:
             found.append(f"RocketMQ's client says {said}, not {CLIENT_SAYS}")
     for one in found:
         print(one)
-    told = f"{len(list(steps()))} requests, {len(ADMIN)} commands of mqadmin, a Java client"
-    print(f"access: {told}: {len(found)} differences")
+    reported = f"{len(list(steps()))} requests, {len(ADMIN)} commands of mqadmin, a Java client"
+    print(f"access: {reported}: {len(found)} differences")
     return 1 if found else 0
 
 

@@ -158,8 +158,8 @@ def record(nameserver: str, broker: str) -> dict[str, Any]:
     from tests.oracle.cases.conditions import check, choose, prepare
 
     texts = conditions()
-    asked = [ask(text) for text in texts for ask in (check, choose)]
-    replies = Side(nameserver, broker, "recorded-").play([*prepare(), *asked])
+    requested = [ask(text) for text in texts for ask in (check, choose)]
+    replies = Side(nameserver, broker, "recorded-").play([*prepare(), *requested])
     said: dict[str, Any] = {}
     for text in texts:
         checked = replies[f"check {text!r}"]

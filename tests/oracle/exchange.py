@@ -32,7 +32,7 @@ class Reply:
     fields: Mapping[str, Any] | None = None
     body: bytes = b""
     reads: Reads = "bytes"
-    told: list[int] = field(default_factory=list)
+    reported: list[int] = field(default_factory=list)
     apart: tuple[str, ...] = ()
     codec: int = JSON
 
@@ -46,7 +46,7 @@ class Line:
         self._data = b""
         self._opaque = 0
         self._answers: dict[int, Reply] = {}
-        self.told: list[int] = []
+        self.reported: list[int] = []
 
     def send(self, code: int, fields: Mapping[str, Any] | None, body: bytes, header: Mapping[str, Any]) -> int:
         self._opaque += 1
@@ -100,12 +100,12 @@ class Line:
     def _take(self, codec: int, head: bytes, body: bytes) -> None:
         header = json.loads(head) if codec == JSON else read_binary(head)
         if header.get("flag", 0) & ANSWER_FLAG:
-            told, self.told = self.told, []
+            reported, self.reported = self.reported, []
             fields = header.get("extFields")
-            reply = Reply(header["code"], header.get("remark"), fields, body, told=told, codec=codec)
+            reply = Reply(header["code"], header.get("remark"), fields, body, reported=reported, codec=codec)
             self._answers[header["opaque"]] = reply
         else:
-            self.told.append(header["code"])
+            self.reported.append(header["code"])
 
 
 class Side:
@@ -175,8 +175,8 @@ class Side:
             return None
         one_way = int(step.header.get("flag") or 0) & 2
         reply = self._settled(line.answer(opaque, SILENT_S if one_way else TIMEOUT_S), step.reads)
-        if not step.told:
-            reply.told = []
+        if not step.reported:
+            reply.reported = []
         reply.apart = step.apart
         if reply.code == CLOSED:
             del self._lines[key]

@@ -33,8 +33,8 @@ def normal(reply: Reply) -> Plain:
     parts["body"] = _body(reply)
     if reply.codec != JSON:
         parts["codec"] = reply.codec
-    if reply.told:
-        parts["told"] = reply.told
+    if reply.reported:
+        parts["told"] = reply.reported
     return parts
 
 

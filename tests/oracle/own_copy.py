@@ -83,8 +83,8 @@ def main(real: str) -> None:
     asyncio.run(fill(real))
     before = asyncio.run(look(real, CLIENT))
     with Cluster() as cluster:
-        told = copy(real, cluster.namesrv, "--group", GROUP)
-        assert f"copied {MESSAGES} messages of {TOPIC}, 4 queues" in told, told
+        reported = copy(real, cluster.namesrv, "--group", GROUP)
+        assert f"copied {MESSAGES} messages of {TOPIC}, 4 queues" in reported, reported
         here = asyncio.run(look(cluster.namesrv, ClientSettings()))
         assert here["messages"] == before["messages"]
         assert len(here["messages"]) == MESSAGES

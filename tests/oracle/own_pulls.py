@@ -39,10 +39,10 @@ async def polled(consumer: LitePullConsumer, count: int) -> list[int]:
     return numbers
 
 
-async def refusal(asked: Awaitable[None]) -> str:
+async def refusal(requested: Awaitable[None]) -> str:
     """Return why something is refused."""
     try:
-        await asked
+        await requested
     except ClientError as error:
         return str(error)
     raise AssertionError("it isn't refused")
@@ -102,8 +102,8 @@ async def poll_shared(namesrv: str, topic: str, group: str) -> str:
             await producer.pause_for(SAMPLED_MS)
             request = GetConsumerRunningInfo(group, one.client.client_id)
             answer = await admin.client.pool.ask(address, request, ASK_TIMEOUT_MS)
-            told = answer.body.status_table[topic]
-            assert round(told.pull_tps * 10) == 100, told
+            reported = answer.body.status_table[topic]
+            assert round(reported.pull_tps * 10) == 100, reported
         queues = [MessageQueue(topic, "broker-a", number) for number in range(4)]
         committed = [await admin.offsets.committed(group, queue) for queue in queues]
         assert sum(offset or 0 for offset in committed) == 200, committed

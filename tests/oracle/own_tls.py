@@ -31,13 +31,13 @@ async def sent_is_read(namesrv: str) -> None:
 
 async def its_certificate_is_self_signed(namesrv: str) -> None:
     """A client that verifies it is told why that fails."""
-    told = ""
+    reported = ""
     try:
         async with Admin(namesrv, VERIFYING) as admin:
             await admin.topics()
     except NetworkError as error:
-        told = str(error)
-    assert "it isn't signed by a CA that is trusted" in told, told
+        reported = str(error)
+    assert "it isn't signed by a CA that is trusted" in reported, reported
 
 
 async def main(namesrv: str) -> int:

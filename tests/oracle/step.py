@@ -33,7 +33,7 @@ class Ask:
     """The answer is not waited for: a `Fetch` takes it."""
     apart: tuple[str, ...] = ()
     """Fields of the answer that aren't compared: they depend on what was accepted before."""
-    told: bool = False
+    reported: bool = False
     """Compare also what the server asked on that connection before it answered."""
 
 

@@ -68,10 +68,10 @@ def test_rows_that_are_left_out_are_counted_and_shown_with_examples(cluster: Clu
         write_rows(options, iter([batch(None, None, None)]), "run"),
     ]
     assert [(task.sent, task.failed) for task in written] == [(2, 2), (0, 3)]
-    told: list[tuple[str, str, dict[str, object]]] = []
-    with logged_to(lambda level, event, fields: told.append((level, event, fields))):
+    reported: list[tuple[str, str, dict[str, object]]] = []
+    with logged_to(lambda level, event, fields: reported.append((level, event, fields))):
         BatchWriter(options, "run").commit([*written, None])
-    ((level, event, fields),) = told
+    ((level, event, fields),) = reported
     assert (level, event, fields["topic"]) == ("warning", "rows_written", "out")
     assert str(fields["rows"]).startswith("5 of 7 rows not sent, for example row 1: value is null")
     assert sorted(one.body for one in stored(cluster, "out")) == [b"also good", b"good"]

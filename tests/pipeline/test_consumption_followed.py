@@ -89,7 +89,7 @@ def test_tables_follow_what_is_consumed_new_topics_dead_letters_and_a_broker_tha
         wanted = next(life)
         seen: list[ConsumptionFindings] = []
 
-        def told(findings: ConsumptionFindings) -> None:
+        def reported(findings: ConsumptionFindings) -> None:
             nonlocal wanted
             seen.append(findings)
             if not wanted({pair.group: pair for pair in findings.pairs}):
@@ -100,7 +100,7 @@ def test_tables_follow_what_is_consumed_new_topics_dead_letters_and_a_broker_tha
                 for query in spark.streams.active:
                     query.stop()
 
-        follow(spark, settings, told)
+        follow(spark, settings, reported)
         # Looking isn't news. A member that has just left may be, once.
         assert any(notice(settings).stand == notice(settings).stand for _ in range(5))
     tables = {pair.group: pair for pair in seen[-1].pairs}

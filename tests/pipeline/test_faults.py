@@ -162,15 +162,15 @@ def test_a_killed_writer_writes_again_and_its_copies_can_be_recognized(
     cluster.create_topic("out", queues=2)
     begun, sent = tmp_path / "begun", tmp_path / "sent"
     command = [sys.executable, "-c", KILLED_WRITE, what, str(begun), str(sent)]
-    told = tmp_path / "told"
+    reported = tmp_path / "told"
     with (
-        told.open("w") as words,
+        reported.open("w") as words,
         subprocess.Popen(command, cwd=tmp_path, env=_of_its_own(cluster), stderr=words) as writing,
     ):
         while writing.poll() is None and not (begun.exists() and _has_sent(cluster, begun.read_text())):
             threading.Event().wait(0.05)
         sent.touch()
-    assert writing.returncode == 0, told.read_text()[-3_000:]
+    assert writing.returncode == 0, reported.read_text()[-3_000:]
     found = messages(cluster, "out")
     row_of = {one.properties[ROW_ID]: one.body for one in found}
     assert sorted(int(body.split()[0]) for body in row_of.values()) == list(range(MESSAGES * 10))

@@ -79,7 +79,7 @@ def test_a_continuous_one_continues_until_it_is_stopped(spark: SparkSession, clu
     sent = sent_places(send(cluster.namesrv, numbered("orders", 10)))
     seen = 0
 
-    def told(batch: Batch) -> None:
+    def reported(batch: Batch) -> None:
         nonlocal seen, sent
         if seen == 0:
             sent += sent_places(send(cluster.namesrv, numbered("orders", 7, start=10)))
@@ -88,7 +88,7 @@ def test_a_continuous_one_continues_until_it_is_stopped(spark: SparkSession, clu
             for query in spark.streams.active:
                 query.stop()
 
-    assert ingest(spark, replace(settings(cluster, tmp_path), continuous=True, trigger_ms=100), told).rows == 17
+    assert ingest(spark, replace(settings(cluster, tmp_path), continuous=True, trigger_ms=100), reported).rows == 17
     assert logged_places(spark, tmp_path) == plain_places(tmp_path) == sent
 
 

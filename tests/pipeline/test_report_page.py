@@ -85,7 +85,7 @@ def test_a_look_that_found_nothing_has_a_page() -> None:
 
 
 def test_nothing_from_a_message_becomes_markup() -> None:
-    plot = Plot("p", EVIL, EVIL, [{"x": [EVIL], "y": [1]}], told=EVIL)
+    plot = Plot("p", EVIL, EVIL, [{"x": [EVIL], "y": [1]}], reported=EVIL)
     table = Table(EVIL, [Column(EVIL)], [[EVIL]], EVIL)
     text = render(Page(EVIL, EVIL, [KeyFigure(EVIL, EVIL, EVIL)], [Section(EVIL, EVIL, [plot, table])], EVIL), b"")
     assert "alert(1)</script>" not in text
@@ -115,5 +115,5 @@ def test_a_consumer_that_joined_late_or_went_early_is_marked() -> None:
 
 
 def test_durations_have_the_unit_that_suits_them() -> None:
-    told = [duration_text(value) for value in (0, 850, 1_020, 12_400, 120_000, 3_600_000, 17_140_000)]
-    assert told == ["0 ms", "850 ms", "1.02 s", "12.4 s", "2 min", "1 h", "4 h 46 min"]
+    reported = [duration_text(value) for value in (0, 850, 1_020, 12_400, 120_000, 3_600_000, 17_140_000)]
+    assert reported == ["0 ms", "850 ms", "1.02 s", "12.4 s", "2 min", "1 h", "4 h 46 min"]

@@ -39,9 +39,9 @@ def test_each_combination_plays_the_same_seeds() -> None:
 )
 def test_what_is_typed_wrong_is_one_line(flags: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "sweep", *flags]) == 2
-    told = capsys.readouterr().err
-    assert words in told
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert words in reported
+    assert reported.count("\n") == 1
 
 
 def test_without_java_it_says_what_to_install(
@@ -51,9 +51,9 @@ def test_without_java_it_says_what_to_install(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert main(["pipeline", "sweep", SHOP]) == 2
-    told = capsys.readouterr().err
-    assert "java isn't found on PATH" in told
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert "java isn't found on PATH" in reported
+    assert reported.count("\n") == 1
 
 
 def spread(value: float) -> Spread:

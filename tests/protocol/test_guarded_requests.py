@@ -53,11 +53,11 @@ def questions(codec: int) -> dict[int, Request]:
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "among others"])
 def test_guard_sees_every_request_of_every_kind(codec: int, is_alone: bool) -> None:
     passed = Passed()
-    asked = {**questions(codec), **{declaration_of(type(request)).code: request for request in USUAL}}
-    codes = [code for code in REQUESTS if code in asked]
-    assert all(code > SHORT_MAX for code in REQUESTS if code not in asked)
+    requested = {**questions(codec), **{declaration_of(type(request)).code: request for request in USUAL}}
+    codes = [code for code in REQUESTS if code in requested]
+    assert all(code > SHORT_MAX for code in REQUESTS if code not in requested)
     # Each twice, so that what is read quickly from the second one on is.
-    frames = [codec_for(codec).encode_request(asked[code], code, False) for code in codes for _ in range(2)]
+    frames = [codec_for(codec).encode_request(requested[code], code, False) for code in codes for _ in range(2)]
 
     def take_all() -> None:
         for frame in frames:

@@ -34,8 +34,8 @@ def test_copies_are_what_packing_writes(
     )  # fmt: skip
     assert check_record(copy, 0, 77).found is Found.RECORD
 
-    told = renamed(parts, pack_topic(other), new)
-    assert told == pack(*numbers, host, pack_topic(other), new, body)
+    reported = renamed(parts, pack_topic(other), new)
+    assert reported == pack(*numbers, host, pack_topic(other), new, body)
 
 
 def test_properties_that_do_not_fit_are_refused() -> None:

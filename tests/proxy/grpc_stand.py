@@ -94,21 +94,21 @@ class GrpcStand:
     def grpc_call(
         self, name: str, client_id: str | None = "c1", timeout_ms: int | None = TIMEOUT_MS, **metadata: str
     ) -> GrpcCall:
-        told = {"x-mq-language": "JAVA", "x-mq-client-version": "5.2.0"}
-        told |= {f"x-mq-{key.replace('_', '-')}": value for key, value in metadata.items()}
+        reported = {"x-mq-language": "JAVA", "x-mq-client-version": "5.2.0"}
+        reported |= {f"x-mq-{key.replace('_', '-')}": value for key, value in metadata.items()}
         if client_id is not None:
-            told["x-mq-client-id"] = client_id
+            reported["x-mq-client-id"] = client_id
         clock = self.machine.clock
         deadline_ms = None if timeout_ms is None else UptimeMs(clock.uptime_ms() + timeout_ms)
-        return GrpcCall(f"{SERVICE}/{name}", told, ("10.0.0.40", 40_000), clock, deadline_ms)
+        return GrpcCall(f"{SERVICE}/{name}", reported, ("10.0.0.40", 40_000), clock, deadline_ms)
 
     async def call(
         self, name: str, request: PbMessage | None = None, client_id: str | None = "c1", **fields: Any
     ) -> Any:
         """Call a unary method with a request, or one that is made of its fields."""
-        asked = request if request is not None else CALL_TYPES[name](**fields)
+        requested = request if request is not None else CALL_TYPES[name](**fields)
         handler = self.methods[f"{SERVICE}/{name}"].handler
-        return await handler(over_the_wire(asked), self.grpc_call(name, client_id))
+        return await handler(over_the_wire(requested), self.grpc_call(name, client_id))
 
     def receiving(
         self, topic: str = TOPIC, client_id: str = "c1", poll_s: float = 5, invisible_s: float = 30,

@@ -31,11 +31,11 @@ async def test_a_client_is_queried_for_its_stacks(stand: GrpcStand) -> None:
     assert plain.code == 0, plain.remark
     assert [each.topic for each in plain.body.subscription_set] == [TOPIC]
     assert plain.body.jstack is None
-    asked = asyncio.create_task(ask_broker(stand, GetConsumerRunningInfo(GROUP, "c1", True)))
+    requested = asyncio.create_task(ask_broker(stand, GetConsumerRunningInfo(GROUP, "c1", True)))
     nonce = (await stream.heard()).print_thread_stack_trace_command.nonce
     stream.say(thread_stack_trace=pb.ThreadStackTrace(nonce="another", thread_stack_trace="no"))
     stream.say(thread_stack_trace=pb.ThreadStackTrace(nonce=nonce, thread_stack_trace=STACKS))
-    assert (await asked).body.jstack == STACKS
+    assert (await requested).body.jstack == STACKS
 
 
 @pytest.mark.parametrize(
@@ -52,21 +52,21 @@ async def test_a_client_consumes_a_message_that_it_is_given(stand: GrpcStand, co
     await stand.world.run_for(seconds=1)
     message_id = offset_id(offset_id_prefix(bytes(8)), 0)
     request = ConsumeDirectly(GROUP, "c1", message_id, "broker-a", TOPIC)
-    asked = asyncio.create_task(ask_broker(stand, request))
+    requested = asyncio.create_task(ask_broker(stand, request))
     command = (await stream.heard()).verify_message_command
     assert (command.message.body, command.message.topic.name) == (b"just for you", TOPIC)
     status = pb.Status(code=code, message="so it went")
     stream.say(status=status, verify_message_result=pb.VerifyMessageResult(nonce=command.nonce))
-    answer = (await asked).body
+    answer = (await requested).body
     assert (answer.consume_result, answer.remark) == (result, "so it went")
 
 
 async def test_a_client_that_says_nothing_is_busy(stand: GrpcStand) -> None:
     await stand.consumer()
     await stand.world.run_for(seconds=1)
-    asked = stand.later(0, ask_broker(stand, GetConsumerRunningInfo(GROUP, "c1", True)))
+    requested = stand.later(0, ask_broker(stand, GetConsumerRunningInfo(GROUP, "c1", True)))
     await stand.world.run_for(seconds=6)
-    answer = await asked
+    answer = await requested
     assert (answer.code, "call remote timeout" in answer.remark) == (2, True)
 
 

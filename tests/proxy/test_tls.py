@@ -181,10 +181,10 @@ async def test_half_open_handshakes_have_the_limits_of_the_other_ports(
     assert (await honest.call("SendMessage", a_send())).status == 0
     for one in (writer, late[1], *(writer for _, writer in half)):
         one.close()
-    told = capfd.readouterr().err
-    assert "1 handshakes are in progress, and this is the oldest" in told
-    assert "3 handshakes are incomplete, and this is the oldest" in told
-    assert "the handshake is incomplete after" in told
+    reported = capfd.readouterr().err
+    assert "1 handshakes are in progress, and this is the oldest" in reported
+    assert "3 handshakes are incomplete, and this is the oldest" in reported
+    assert "the handshake is incomplete after" in reported
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])

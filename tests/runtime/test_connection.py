@@ -299,8 +299,8 @@ async def test_a_failure_to_handle_an_answer_harms_no_other_request() -> None:
     server, server_wire, _ = a_server()
     client, wire = Connection(Dispatcher(), NATIVE_CODEC, accepting=False), Wire()
     client.connection_made(wire)
-    told: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
 
     def fail(_: Any) -> None:
         raise ZeroDivisionError
@@ -312,8 +312,8 @@ async def test_a_failure_to_handle_an_answer_harms_no_other_request() -> None:
     client.data_received(server_wire.writes[0])
     assert (await second).code == 0
     assert not wire.closed
-    assert [type(context["exception"]) for context in told] == [ZeroDivisionError]
-    assert "GET_MAX_OFFSET" in told[0]["message"]
+    assert [type(context["exception"]) for context in reported] == [ZeroDivisionError]
+    assert "GET_MAX_OFFSET" in reported[0]["message"]
 
 
 async def test_a_peer_that_takes_no_answers_is_not_read_from() -> None:

@@ -42,17 +42,17 @@ def test_a_server_raises_its_own_limit_as_far_as_it_may_and_needs(soft: int, har
         "from staticfire.runtime.live.descriptors import raise_limit\n"
         "print(*raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told.split() == [str(number) for number in (soft, now, now, hard)]
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert reported.split() == [str(number) for number in (soft, now, now, hard)]
 
 
 def test_a_thousand_refusals_are_one_line_that_counts_and_the_next_line_has_the_rest() -> None:
-    told: list[int] = []
-    notice = ShortageNotice(lambda _words, count: told.append(count))
+    reported: list[int] = []
+    notice = ShortageNotice(lambda _words, count: reported.append(count))
     for _ in range(1_000):
         notice.refused("full", 1.0)
     notice.refused("full", 1.0 + REPORT_EVERY_S)
-    assert told == [1, 1_000]
+    assert reported == [1, 1_000]
 
 
 class ShortOfDescriptors(socket.socket):

@@ -30,15 +30,15 @@ class Conf:
     def __init__(self, folder: Path, text: str | bytes, environment: dict[str, str] | None = None) -> None:
         file = folder / "broker.conf"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        self.told: list[str] = []
-        self.settings = load_settings(BrokerSettings, {}, environment or {}, str(file), tell=self.told.append)
-        self.told = [line.removeprefix(f"{file}: ") for line in self.told]
+        self.reported: list[str] = []
+        self.settings = load_settings(BrokerSettings, {}, environment or {}, str(file), tell=self.reported.append)
+        self.reported = [line.removeprefix(f"{file}: ") for line in self.reported]
 
 
 def test_the_file_that_rocketmq_ships_counts_and_says_nothing(tmp_path: Path) -> None:
     conf = Conf(tmp_path, SHIPPED)
     assert conf.settings == BrokerSettings(file_reserved_time=48)
-    assert conf.told == []
+    assert conf.reported == []
 
 
 def test_escapes_and_long_lines_are_those_of_java(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_escapes_and_long_lines_are_those_of_java(tmp_path: Path) -> None:
 def test_names_of_earlier_versions_count(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "mapedFileSizeCommitLog=1048576\nbindAddress=127.0.0.1\n")
     assert conf.settings == BrokerSettings(mapped_file_size_commit_log=1048576, listen_host="127.0.0.1")
-    assert conf.told == []
+    assert conf.reported == []
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_rocketmqs_names_count_in_files_flags_and_updates(tmp_path: Path, line: 
 def test_what_means_nothing_here_is_reported_in_one_line(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "haListenPort=10912\nauthenticationStrategy=x\nstorePathCommitLog=/store/commitlog\n")
     assert conf.settings == BrokerSettings()
-    assert conf.told == [
+    assert conf.reported == [
         "settings of RocketMQ that have no effect here: authenticationStrategy, haListenPort, storePathCommitLog"
     ]
 
@@ -80,7 +80,7 @@ def test_what_means_nothing_here_is_reported_in_one_line(tmp_path: Path) -> None
 def test_an_unknown_name_is_reported_with_the_likely_one(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "autoCreateTopicEnabel=false\nwhatever=1\nhaListenPrt=1\n")
     assert conf.settings == BrokerSettings()
-    assert conf.told == [
+    assert conf.reported == [
         "unknown setting autoCreateTopicEnabel: did you mean autoCreateTopicEnable?",
         "unknown setting whatever",
         "unknown setting haListenPrt: did you mean haListenPort?",
@@ -90,7 +90,7 @@ def test_an_unknown_name_is_reported_with_the_likely_one(tmp_path: Path) -> None
 def test_a_value_that_is_no_literal_is_reported_and_the_default_applies(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "syncFlushTimeout=29*1000\nflushDiskType=SOMETIMES\nbrokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
-    assert conf.told == [
+    assert conf.reported == [
         "syncFlushTimeout=29*1000 can't be read: it must be a whole number from 1 to 2147483647, as a literal; "
         "the default 5000 is used",
         "flushDiskType=SOMETIMES can't be read: it must be ASYNC_FLUSH or SYNC_FLUSH, as a literal; "
@@ -128,8 +128,8 @@ def test_a_value_that_nothing_could_work_with_is_refused(tmp_path: Path, line: s
 def test_a_file_full_of_unknown_names_is_reported_in_a_few_lines(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "".join(f"setting{number}=1\n" for number in range(5_000)) + "brokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
-    assert len(conf.told) == 21
-    assert conf.told[-1] == "4980 more unknown settings"
+    assert len(conf.reported) == 21
+    assert conf.reported[-1] == "4980 more unknown settings"
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
@@ -140,14 +140,14 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 def test_roles_count(tmp_path: Path, role: str, broker_id: int) -> None:
     conf = Conf(tmp_path, f"brokerRole={role}\nbrokerId={broker_id}\n")
     assert conf.settings == BrokerSettings(broker_role=role, broker_id=broker_id)
-    assert conf.told == []
+    assert conf.reported == []
 
 
 def test_a_wrong_role_is_reported_and_the_default_is_used_as_in_rocketmq(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "brokerRole=MASTER\n")
     assert conf.settings == BrokerSettings()
-    assert len(conf.told) == 1
-    assert "brokerRole=MASTER can't be read" in conf.told[0]
+    assert len(conf.reported) == 1
+    assert "brokerRole=MASTER can't be read" in conf.reported[0]
 
 
 def test_comments_in_another_encoding_are_no_matter(tmp_path: Path) -> None:
@@ -158,6 +158,6 @@ def test_comments_in_another_encoding_are_no_matter(tmp_path: Path) -> None:
 def test_a_cluster_takes_a_file_whose_settings_are_for_several_programs(tmp_path: Path) -> None:
     file = tmp_path / "cluster.conf"
     file.write_text("needWaitForService=true\nbrokerName=b\nhaListenPort=1\n")
-    told: list[str] = []
-    load_settings(NameserverSettings, {}, {}, str(file), (BrokerSettings,), told.append)
-    assert told == [f"{file}: settings of RocketMQ that have no effect here: haListenPort"]
+    reported: list[str] = []
+    load_settings(NameserverSettings, {}, {}, str(file), (BrokerSettings,), reported.append)
+    assert reported == [f"{file}: settings of RocketMQ that have no effect here: haListenPort"]

@@ -23,7 +23,7 @@ class Member:
     def __init__(self, stand: Stand, name: str) -> None:
         self.stand = stand
         self.name = name
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.pool = self._new_pool()
 
     def _new_pool(self) -> ConnectionPool:
@@ -32,7 +32,7 @@ class Member:
         return ConnectionPool(self.stand.world.machine(self.name, f"10.0.1.{ord(self.name[-1])}"), dispatcher)
 
     def _note(self, call: Call) -> None:
-        self.told.append(call.request.consumer_group)
+        self.reported.append(call.request.consumer_group)
 
     async def heartbeat(
         self, group: str = "billing", topics: tuple[str, ...] = ("orders",), **data: object

@@ -71,7 +71,9 @@ class Asker:
             pool = self._pools[key] = ConnectionPool(machine, codec_byte=codec, credentials=by)
         return await pool.ask(self.stand.brokers[self.broker], request)
 
-    async def told(self, request: Request, by: Credentials | None = SHOP, codec: int = JSON) -> tuple[int, str | None]:
+    async def reported(
+        self, request: Request, by: Credentials | None = SHOP, codec: int = JSON
+    ) -> tuple[int, str | None]:
         answer = await self.ask(request, by, codec)
         return answer.code, answer.remark
 
@@ -79,7 +81,7 @@ class Asker:
         assert (await self.ask(CreateUser(name, body=UserInfo(name, secret, **more)))).code == 0
 
     async def allow(self, resource: str, *actions: str, decision: str = "Allow", name: str = "shop") -> None:
-        assert await self.told(acl(resource, *actions, decision=decision, name=name), ROOT) == DONE
+        assert await self.reported(acl(resource, *actions, decision=decision, name=name), ROOT) == DONE
 
     async def close(self) -> None:
         for pool in self._pools.values():
@@ -110,19 +112,19 @@ async def judging(world: SimulatedWorld, brokers: int = 1, **settings: object) -
 async def test_keys_and_signatures(world: SimulatedWorld, codec: int) -> None:
     asker = await judging(world)
     request = GetRuntimeInfo()
-    assert await asker.told(request, None, codec) == NO_KEY
-    assert await asker.told(request, Credentials("x", "y"), codec) == (16, "User:x is not found.")
-    assert await asker.told(request, Credentials("root", "wrong"), codec) == WRONG
-    assert (await asker.told(request, ROOT, codec))[0] == 0
-    assert (await asker.told(request, Credentials("inner", "0123456789"), codec))[0] == 0
+    assert await asker.reported(request, None, codec) == NO_KEY
+    assert await asker.reported(request, Credentials("x", "y"), codec) == (16, "User:x is not found.")
+    assert await asker.reported(request, Credentials("root", "wrong"), codec) == WRONG
+    assert (await asker.reported(request, ROOT, codec))[0] == 0
+    assert (await asker.reported(request, Credentials("inner", "0123456789"), codec))[0] == 0
     await asker.close()
 
 
 async def test_without_users_any_key_is_accepted_and_known(world: SimulatedWorld) -> None:
     asker = Asker(await Stand(world).start())
     for codec in (JSON, NATIVE):
-        assert (await asker.told(send("orders"), SHOP, codec))[0] == 0
-        assert (await asker.told(send("orders"), None, codec))[0] == 0
+        assert (await asker.reported(send("orders"), SHOP, codec))[0] == 0
+        assert (await asker.reported(send("orders"), None, codec))[0] == 0
     state = (await asker.ask(GetAccess(), None)).body
     assert [(one.access_key, one.is_known) for one in state.keys] == [("shop", None), ("shop", None)]
     assert not state.is_judging
@@ -133,20 +135,20 @@ async def test_without_users_any_key_is_accepted_and_known(world: SimulatedWorld
 async def test_a_first_user_is_enough_and_counts_on_open_connections(world: SimulatedWorld, codec: int) -> None:
     asker = Asker(await Stand(world).start())
     for _ in range(3):
-        assert (await asker.told(send("orders"), None, codec))[0] == 0
-        assert (await asker.told(send("orders"), SHOP, codec))[0] == 0
+        assert (await asker.reported(send("orders"), None, codec))[0] == 0
+        assert (await asker.reported(send("orders"), SHOP, codec))[0] == 0
     assert (await asker.ask(CreateUser("root", body=UserInfo("root", "r00t", "Super")), None)).code == 0
-    assert await asker.told(send("orders"), None, codec) == NO_KEY
-    assert await asker.told(send("orders"), SHOP, codec) == (16, "User:shop is not found.")
+    assert await asker.reported(send("orders"), None, codec) == NO_KEY
+    assert await asker.reported(send("orders"), SHOP, codec) == (16, "User:shop is not found.")
     await asker.user()
-    assert (await asker.told(send("orders"), SHOP, codec))[0] == 0, "there is no policy yet"
+    assert (await asker.reported(send("orders"), SHOP, codec))[0] == 0, "there is no policy yet"
     await asker.allow("Topic:other", "Pub")
-    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders")
+    assert await asker.reported(send("orders"), SHOP, codec) == refused("Topic:orders")
     assert (await asker.ask(DeleteUser("shop"))).code == 0
     change = UpdateBrokerConfig(body=b"authenticationEnabled=false\nauthorizationEnabled=false\n")
     assert (await asker.ask(change)).code == 0
-    assert (await asker.told(send("orders"), None, codec))[0] == 0
-    assert (await asker.told(DeleteUser("root"), None, codec)) == DONE, "nothing is checked any more"
+    assert (await asker.reported(send("orders"), None, codec))[0] == 0
+    assert (await asker.reported(DeleteUser("root"), None, codec)) == DONE, "nothing is checked any more"
     await asker.close()
 
 
@@ -154,17 +156,17 @@ async def test_a_first_user_is_enough_and_counts_on_open_connections(world: Simu
 async def test_a_change_counts_from_the_next_request_on(world: SimulatedWorld, codec: int) -> None:
     asker = await judging(world)
     await asker.user()
-    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders")
+    assert await asker.reported(send("orders"), SHOP, codec) == refused("Topic:orders")
     await asker.allow("Topic:orders", "Pub")
-    assert (await asker.told(send("orders"), SHOP, codec))[0] == 0
+    assert (await asker.reported(send("orders"), SHOP, codec))[0] == 0
     await asker.allow("Topic:orders", "Pub", decision="Deny")
-    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders", "the decision is deny.")
-    assert await asker.told(DeleteAcl("User:shop"), ROOT) == DONE
-    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders")
-    assert await asker.told(UpdateUser("shop", body=UserInfo(user_status="disable")), ROOT) == DONE
-    assert await asker.told(send("orders"), SHOP, codec) == (16, "User:shop is disabled.")
+    assert await asker.reported(send("orders"), SHOP, codec) == refused("Topic:orders", "the decision is deny.")
+    assert await asker.reported(DeleteAcl("User:shop"), ROOT) == DONE
+    assert await asker.reported(send("orders"), SHOP, codec) == refused("Topic:orders")
+    assert await asker.reported(UpdateUser("shop", body=UserInfo(user_status="disable")), ROOT) == DONE
+    assert await asker.reported(send("orders"), SHOP, codec) == (16, "User:shop is disabled.")
     await asker.ask(UpdateUser("shop", body=UserInfo(user_status="enable", password="new")))
-    assert await asker.told(send("orders"), SHOP, codec) == WRONG
+    assert await asker.reported(send("orders"), SHOP, codec) == WRONG
     await asker.close()
 
 
@@ -172,20 +174,20 @@ async def test_what_requests_need(world: SimulatedWorld) -> None:
     asker = await judging(world)
     await asker.user()
     pull = PullMessage("GA", "TA", 0, 0, 32, 0, 0, 0, "*")
-    assert await asker.told(pull) == refused("Topic:TA")
-    assert await asker.told(GetConsumerList("GA")) == refused("Group:GA")
-    assert await asker.told(ListUsers()) == refused("Cluster:DefaultCluster")
-    assert await asker.told(UpdateTopic("TA", 1, 1, 6)) == refused("Topic:TA")
-    assert (await asker.told(GetRuntimeInfo()))[0] == 0
+    assert await asker.reported(pull) == refused("Topic:TA")
+    assert await asker.reported(GetConsumerList("GA")) == refused("Group:GA")
+    assert await asker.reported(ListUsers()) == refused("Cluster:DefaultCluster")
+    assert await asker.reported(UpdateTopic("TA", 1, 1, 6)) == refused("Topic:TA")
+    assert (await asker.reported(GetRuntimeInfo()))[0] == 0
     await asker.allow("Topic:TA", "Sub", "Get")
     await asker.allow("Group:GA", "Sub")
-    assert (await asker.told(GetMaxOffset("TA", 0)))[0] != 16
-    assert (await asker.told(pull))[0] not in (1, 16)
-    assert (await asker.told(send("%RETRY%GA", "GA")))[0] == 0
-    assert await asker.told(send("%RETRY%GA", "CLIENT_INNER_PRODUCER")) == refused("Group:CLIENT_INNER_PRODUCER")
-    assert (await asker.told(send("%RETRY%GA", "")))[0] == 0
-    assert await asker.told(send("%DLQ%GA")) == refused("Topic:%DLQ%GA")
-    assert await asker.told(send("RMQ_SYS_TRACE_TOPIC")) == refused("Topic:RMQ_SYS_TRACE_TOPIC")
+    assert (await asker.reported(GetMaxOffset("TA", 0)))[0] != 16
+    assert (await asker.reported(pull))[0] not in (1, 16)
+    assert (await asker.reported(send("%RETRY%GA", "GA")))[0] == 0
+    assert await asker.reported(send("%RETRY%GA", "CLIENT_INNER_PRODUCER")) == refused("Group:CLIENT_INNER_PRODUCER")
+    assert (await asker.reported(send("%RETRY%GA", "")))[0] == 0
+    assert await asker.reported(send("%DLQ%GA")) == refused("Topic:%DLQ%GA")
+    assert await asker.reported(send("RMQ_SYS_TRACE_TOPIC")) == refused("Topic:RMQ_SYS_TRACE_TOPIC")
     await asker.close()
 
 
@@ -198,10 +200,10 @@ async def test_heartbeats(world: SimulatedWorld) -> None:
         consumers = [ConsumerData(group, subscription_data_set=[Sub(f"%RETRY%{group}")]) for group in groups]
         return Heartbeat(body=HeartbeatData("c", [ProducerData("pg")], consumers))
 
-    assert (await asker.told(beat()))[0] == 0
-    assert (await asker.told(beat("GA")))[0] == 0
-    assert await asker.told(beat("GA", "GB")) == refused("Group:GB")
-    assert await asker.told(Heartbeat()) == (16, "parse authorization context error.")
+    assert (await asker.reported(beat()))[0] == 0
+    assert (await asker.reported(beat("GA")))[0] == 0
+    assert await asker.reported(beat("GA", "GB")) == refused("Group:GB")
+    assert await asker.reported(Heartbeat()) == (16, "parse authorization context error.")
     await asker.close()
 
 
@@ -248,7 +250,7 @@ async def test_of_messages_sent_together_only_the_refused_ones_fail(world: Simul
 )
 async def test_administration(world: SimulatedWorld, request_: Request, outcome: tuple[int, str]) -> None:
     asker = await judging(world)
-    assert await asker.told(request_, ROOT) == outcome
+    assert await asker.reported(request_, ROOT) == outcome
     await asker.close()
 
 
@@ -261,7 +263,7 @@ async def test_what_is_kept_is_shown(world: SimulatedWorld) -> None:
     assert one.subject == "User:shop"
     assert one.policies == [PolicyInfo("Custom", [EntryInfo("Topic:a*", ["Pub", "Sub"], None, "Allow")])]
     assert (await asker.ask(GetUser("shop"))).body == UserInfo("shop", "s3cret", "Normal", "enable")
-    assert await asker.told(DeleteAcl("User:shop", None, "Topic:a*"), ROOT) == DONE
+    assert await asker.reported(DeleteAcl("User:shop", None, "Topic:a*"), ROOT) == DONE
     assert [entry.resource for entry in (await asker.ask(GetAcl("User:shop"))).body.policies[0].entries] == ["Group:g"]
     await asker.close()
 
@@ -273,11 +275,11 @@ async def test_the_last_super_user_stays(world: SimulatedWorld) -> None:
         UpdateUser("root", body=UserInfo(user_status="disable")),
         UpdateUser("root", body=UserInfo(user_type="Normal")),
     ):
-        code, remark = await asker.told(request, ROOT)
+        code, remark = await asker.reported(request, ROOT)
         assert code == 16
         assert "the last super user" in (remark or "")
     await asker.user("other", "o", user_type="Super")
-    assert await asker.told(DeleteUser("root"), ROOT) == DONE
+    assert await asker.reported(DeleteUser("root"), ROOT) == DONE
     await asker.close()
 
 
@@ -288,8 +290,8 @@ async def test_a_user_of_the_settings_that_has_another_secret_is_announced(
     await world.stop("broker-a")
     asker.stand.settings["init_authentication_user"] = '{"username":"root","password":"n3w"}'
     await asker.stand.start_broker("broker-a")
-    assert (await asker.told(GetRuntimeInfo(), ROOT))[0] == 0
-    assert await asker.told(GetRuntimeInfo(), Credentials("root", "n3w")) == WRONG
+    assert (await asker.reported(GetRuntimeInfo(), ROOT))[0] == 0
+    assert await asker.reported(GetRuntimeInfo(), Credentials("root", "n3w")) == WRONG
     [line] = [line for line in logged if line.event == "user_exists"]
     assert line.fields["way_out"] == "staticfire user change root --secret ..."
     assert "n3w" not in repr(line)
@@ -302,28 +304,28 @@ async def test_users_survive_a_restart_and_secrets_are_not_in_settings(world: Si
     await asker.allow("Topic:orders", "Pub")
     await world.stop("broker-a")
     await asker.stand.start_broker("broker-a")
-    assert (await asker.told(send("orders")))[0] == 0
-    assert await asker.told(send("audit")) == refused("Topic:audit")
+    assert (await asker.reported(send("orders")))[0] == 0
+    assert await asker.reported(send("audit")) == refused("Topic:audit")
     assert "r00t" not in repr(asker.stand.services["broker-a"].settings)
     shown = (await asker.ask(GetBrokerConfig())).body
     assert b"initAuthenticationUser=******" in shown
     assert b"r00t" not in shown
     assert b"0123456789" not in shown
     change = UpdateBrokerConfig(body=b"initAuthenticationUser=whatever\n")
-    code, remark = await asker.told(change, ROOT)
+    code, remark = await asker.reported(change, ROOT)
     assert (code, "r00t" in (remark or "")) == (29, False)
     await asker.close()
 
 
 async def test_settings_switch_it_while_the_broker_runs(world: SimulatedWorld) -> None:
     asker = Asker(await Stand(world, init_authentication_user=JUDGING["init_authentication_user"]).start())
-    assert await asker.told(GetRuntimeInfo(), None) == NO_KEY
+    assert await asker.reported(GetRuntimeInfo(), None) == NO_KEY
     assert (await asker.ask(UpdateBrokerConfig(body=b"authenticationEnabled=false\n"))).code == 0
-    assert (await asker.told(GetRuntimeInfo(), None))[0] == 0
+    assert (await asker.reported(GetRuntimeInfo(), None))[0] == 0
     change = UpdateBrokerConfig(body=b"authenticationEnabled=true\nauthenticationWhitelist=28\n")
     assert (await asker.ask(change)).code == 0
-    assert (await asker.told(GetRuntimeInfo(), None))[0] == 0
-    assert await asker.told(send("orders"), None) == NO_KEY
+    assert (await asker.reported(GetRuntimeInfo(), None))[0] == 0
+    assert await asker.reported(send("orders"), None) == NO_KEY
     await asker.close()
 
 
@@ -348,21 +350,21 @@ async def test_a_plain_acl_file_holds_whatever_the_settings_of_rocketmq_5_say(wo
         )  # fmt: skip
     assert [setting for event, setting in said if event == "setting_has_no_effect"] == ["authenticationEnabled=false"]
     account = Credentials("shop-key", "0123456789")
-    assert await asker.told(send("orders"), None) == NO_KEY
-    assert (await asker.told(send("orders"), account))[0] == 0
-    assert (await asker.told(send("audit"), account))[0] == 16
-    assert await asker.told(send("orders"), Credentials("shop-key", "wrong")) == WRONG
-    assert await asker.told(send("orders"), Credentials("root", "wrong")) == WRONG, "a user of RocketMQ 5, too"
-    assert (await asker.told(send("audit"), ROOT))[0] == 0
+    assert await asker.reported(send("orders"), None) == NO_KEY
+    assert (await asker.reported(send("orders"), account))[0] == 0
+    assert (await asker.reported(send("audit"), account))[0] == 16
+    assert await asker.reported(send("orders"), Credentials("shop-key", "wrong")) == WRONG
+    assert await asker.reported(send("orders"), Credentials("root", "wrong")) == WRONG, "a user of RocketMQ 5, too"
+    assert (await asker.reported(send("audit"), ROOT))[0] == 0
     await asker.close()
 
 
 async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     asker = await judging(world, authentication_enabled=False)
     await asker.user()
-    assert await asker.told(send("orders"), Credentials("shop", "any")) == refused("Topic:orders")
-    assert (await asker.told(send("orders"), Credentials("root", "any")))[0] == 0
-    assert await asker.told(send("orders"), Credentials("x", "any")) == (16, "User:x not found.")
+    assert await asker.reported(send("orders"), Credentials("shop", "any")) == refused("Topic:orders")
+    assert (await asker.reported(send("orders"), Credentials("root", "any")))[0] == 0
+    assert await asker.reported(send("orders"), Credentials("x", "any")) == (16, "User:x not found.")
     words = "Authorization failed. Please verify your access rights and try again."
-    assert await asker.told(send("orders"), None) == (16, words)
+    assert await asker.reported(send("orders"), None) == (16, words)
     await asker.close()

@@ -56,13 +56,13 @@ async def test_only_a_super_user_makes_or_changes_one(world: SimulatedWorld) -> 
     update = (16, "The super user can only be update by super user")
     made = CreateUser("x", body=UserInfo("x", "p", "super"))
     for codec in (JSON, NATIVE):
-        assert await asker.told(made, SHOP, codec) == (16, "The super user can only be create by super user")
-        assert await asker.told(UpdateUser("shop", body=UserInfo(user_type="Super")), SHOP, codec) == update
-        assert await asker.told(UpdateUser("root", body=UserInfo(password="mine")), SHOP, codec) == update
-        assert await asker.told(DeleteUser("root"), SHOP, codec) == update
-    assert await asker.told(CreateUser("y", body=UserInfo("y", "p"))) == DONE
-    assert await asker.told(UpdateUser("y", body=UserInfo(password="q"))) == DONE
-    assert await asker.told(DeleteUser("y")) == DONE
+        assert await asker.reported(made, SHOP, codec) == (16, "The super user can only be create by super user")
+        assert await asker.reported(UpdateUser("shop", body=UserInfo(user_type="Super")), SHOP, codec) == update
+        assert await asker.reported(UpdateUser("root", body=UserInfo(password="mine")), SHOP, codec) == update
+        assert await asker.reported(DeleteUser("root"), SHOP, codec) == update
+    assert await asker.reported(CreateUser("y", body=UserInfo("y", "p"))) == DONE
+    assert await asker.reported(UpdateUser("y", body=UserInfo(password="q"))) == DONE
+    assert await asker.reported(DeleteUser("y")) == DONE
     await asker.close()
 
 
@@ -71,16 +71,16 @@ async def test_to_remove_the_last_policy_permits_nothing(world: SimulatedWorld) 
     assert (await asker.ask(CreateUser("root", body=UserInfo("root", "r00t", "Super")), None)).code == 0
     await asker.user()
     await asker.user("audit", "a")
-    assert (await asker.told(send("orders")))[0] == 0, "there is no policy yet"
+    assert (await asker.reported(send("orders")))[0] == 0, "there is no policy yet"
     await asker.allow("Topic:orders", "Pub")
-    assert await asker.told(DeleteAcl("User:shop", None, "Topic:orders"), ROOT) == DONE
-    assert await asker.told(send("orders")) == refused("Topic:orders")
-    assert await asker.told(DeleteAcl("User:shop"), ROOT) == (16, "The acl is not exist.")
+    assert await asker.reported(DeleteAcl("User:shop", None, "Topic:orders"), ROOT) == DONE
+    assert await asker.reported(send("orders")) == refused("Topic:orders")
+    assert await asker.reported(DeleteAcl("User:shop"), ROOT) == (16, "The acl is not exist.")
     await world.stop("broker-a")
     await asker.stand.start_broker("broker-a")
-    assert await asker.told(send("orders")) == refused("Topic:orders")
-    assert await asker.told(DeleteUser("shop"), ROOT) == DONE
-    assert await asker.told(send("orders"), Credentials("audit", "a")) == refused("Topic:orders", name="audit")
+    assert await asker.reported(send("orders")) == refused("Topic:orders")
+    assert await asker.reported(DeleteUser("shop"), ROOT) == DONE
+    assert await asker.reported(send("orders"), Credentials("audit", "a")) == refused("Topic:orders", name="audit")
     await asker.close()
 
 
@@ -97,7 +97,7 @@ async def test_a_signed_bundle_is_checked_once_however_many_topics_are_refused(
 
     await asker.allow("Topic:orders", "Pub")
     many = SendMany("pg", "TBW102", 4, body=[ManyMessage(f"t{number}", 0, b"", b"x") for number in range(50)])
-    assert (await asker.told(GetRuntimeInfo(), SHOP, NATIVE))[0] == 0
+    assert (await asker.reported(GetRuntimeInfo(), SHOP, NATIVE))[0] == 0
     monkeypatch.setattr("staticfire.broker.access.gate.sign", count)
     assert [one.code for one in (await asker.ask(many, SHOP, NATIVE)).body] == [16] * 50
     assert len(counted) == 2
@@ -219,10 +219,10 @@ async def test_a_client_that_invents_users_gets_few_lines_in_the_log(world: Simu
     lines: list[str] = []
     with logged_to(lambda _level, event, _fields: lines.append(event)):
         for number in range(LINES_MAX + 20):
-            await asker.told(GetRuntimeInfo(), Credentials(f"u{number}", "x"), codec)
+            await asker.reported(GetRuntimeInfo(), Credentials(f"u{number}", "x"), codec)
         assert lines.count("access_refused") == LINES_MAX
         await world.run_for(LINES_MS)
-        await asker.told(GetRuntimeInfo(), Credentials("late", "x"), codec)
+        await asker.reported(GetRuntimeInfo(), Credentials("late", "x"), codec)
     assert lines[-2:] == ["access_refusals_left_out", "access_refused"]
     assert len((await asker.ask(GetAccess())).body.refused) == LINES_MAX + 21, "explain has all of them"
     await asker.close()
@@ -235,12 +235,12 @@ async def test_a_client_that_invents_users_gets_few_lines_in_the_log(world: Simu
 async def test_a_normal_user_cannot_end_the_checks_by_a_setting(world: SimulatedWorld, codec: int, change: str) -> None:
     asker = await judging(world)
     await asker.user()
-    assert (await asker.told(UpdateBrokerConfig(body=b"traceOn=true"), SHOP, codec))[0] == 0, "as in RocketMQ"
+    assert (await asker.reported(UpdateBrokerConfig(body=b"traceOn=true"), SHOP, codec))[0] == 0, "as in RocketMQ"
     change_of_access = UpdateBrokerConfig(body=change.encode())
-    assert await asker.told(change_of_access, SHOP, codec) == refused("Cluster:DefaultCluster")
-    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders")
+    assert await asker.reported(change_of_access, SHOP, codec) == refused("Cluster:DefaultCluster")
+    assert await asker.reported(send("orders"), SHOP, codec) == refused("Topic:orders")
     await asker.allow("Cluster:DefaultCluster", "Update")
-    assert (await asker.told(change_of_access, SHOP, codec))[0] == 0
+    assert (await asker.reported(change_of_access, SHOP, codec))[0] == 0
     await asker.close()
 
 
@@ -259,8 +259,8 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
     most_decisions = 0
     for number in range(400):
         name = f"t{number}"
-        await asker.told(send(name, group=f"g{number}"))
-        await asker.told(GetRuntimeInfo(), Credentials(f"u{number % 5}", f"{number}"))
+        await asker.reported(send(name, group=f"g{number}"))
+        await asker.reported(GetRuntimeInfo(), Credentials(f"u{number % 5}", f"{number}"))
         most_decisions = max(most_decisions, len(access.book._decisions))  # house: the same
     await world.run_for(seconds=1)
     assert most_decisions == 50
@@ -295,13 +295,13 @@ async def test_what_a_user_reaches_without_a_policy_about_it(world: SimulatedWor
     await asker.allow("Group:mine", "Sub")
     assert (await asker.ask(send("audit"))).code == 0
     pull = PullMessage("mine", "audit", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
-    assert await asker.told(pull) == refused("Topic:audit")
+    assert await asker.reported(pull) == refused("Topic:audit")
     lite = LitePullMessage("mine", "audit", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
-    assert (await asker.told(lite))[0] == 0, "lite pulls have no rule"
+    assert (await asker.reported(lite))[0] == 0, "lite pulls have no rule"
     returned = SendBack(0, "mine", 0, max_reconsume_times=16)
-    assert (await asker.told(returned))[0] == 0, "a message of any topic, as if the group had it"
-    assert (await asker.told(send("%RETRY%other", group="mine")))[0] == 0, "a retry for another group"
-    assert (await asker.told(msgspec.structs.replace(pull, topic="%RETRY%other")))[0] == 0, "and to read it"
+    assert (await asker.reported(returned))[0] == 0, "a message of any topic, as if the group had it"
+    assert (await asker.reported(send("%RETRY%other", group="mine")))[0] == 0, "a retry for another group"
+    assert (await asker.reported(msgspec.structs.replace(pull, topic="%RETRY%other")))[0] == 0, "and to read it"
     await asker.close()
 
 
@@ -312,15 +312,15 @@ async def test_a_pull_that_is_held_when_its_user_is_removed_is_the_last_one(worl
     await asker.allow("*", "Pub", "Sub")
     assert (await asker.ask(UpdateTopic("orders", 1, 1, 6))).code == 0
     pull = PullMessage("mine", "orders", 0, 0, 32, FLAG_SUSPEND | FLAG_SUBSCRIPTION, 0, 15_000, "*")
-    held = asyncio.get_running_loop().create_task(asker.told(pull))
+    held = asyncio.get_running_loop().create_task(asker.reported(pull))
     await world.run_for(seconds=1)
     assert not held.done()
-    assert await asker.told(DeleteUser("shop"), ROOT) == DONE
+    assert await asker.reported(DeleteUser("shop"), ROOT) == DONE
     assert (await asker.ask(send("orders"))).code == 0
     assert (await held)[0] == 0
     gone = (16, "User:shop is not found.")
-    assert await asker.told(pull) == gone
+    assert await asker.reported(pull) == gone
     await world.stop("broker-a")
     await asker.stand.start_broker("broker-a")
-    assert await asker.told(pull) == gone
+    assert await asker.reported(pull) == gone
     await asker.close()

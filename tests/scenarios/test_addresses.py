@@ -61,17 +61,17 @@ class Told:
 @pytest_asyncio.fixture
 async def neighbour(world: SimulatedWorld) -> AsyncIterator[Told]:
     """A program in a container of the same network."""
-    told = Told(world, NEIGHBOUR)
-    yield told
-    await told.close()
+    reported = Told(world, NEIGHBOUR)
+    yield reported
+    await reported.close()
 
 
 @pytest_asyncio.fixture
 async def outsider(world: SimulatedWorld) -> AsyncIterator[Told]:
     """A program on the host, which comes as the gateway."""
-    told = Told(world, GATEWAY)
-    yield told
-    await told.close()
+    reported = Told(world, GATEWAY)
+    yield reported
+    await reported.close()
 
 
 async def start(world: SimulatedWorld, **settings: object) -> Stand:
@@ -103,9 +103,9 @@ async def test_what_is_advertised_wins_for_everyone(world: SimulatedWorld, neigh
 
 async def test_a_name_is_reported_where_names_are_allowed(world: SimulatedWorld, neighbour: Told) -> None:
     await start(world, broker_ip1="rmqbroker")
-    told = await neighbour.everywhere()
-    assert {told[place] for place in ("route", "cluster", "system topics")} == {"rmqbroker:10911"}
-    assert {told[place] for place in ("id", "record", "topics of a group")} == {BROKER}
+    reported = await neighbour.everywhere()
+    assert {reported[place] for place in ("route", "cluster", "system topics")} == {"rmqbroker:10911"}
+    assert {reported[place] for place in ("id", "record", "topics of a group")} == {BROKER}
 
 
 async def test_without_a_mapping_a_gateway_is_a_client_like_any_other(world: SimulatedWorld, outsider: Told) -> None:

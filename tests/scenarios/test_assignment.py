@@ -69,7 +69,7 @@ async def test_no_client_is_online(stand: BrokerStand) -> None:
 async def test_pulled_queues_are_shared(world: SimulatedWorld, stand: BrokerStand) -> None:
     pools = await join(world, 2)
     answers = [("c1", "AVG"), ("c2", "AVG_BY_CIRCLE"), ("zz", "AVG"), ("c1", "CONSISTENT_HASH"), ("", "AVG")]
-    found = [await assigned(stand, *asked) for asked in answers]
+    found = [await assigned(stand, *requested) for requested in answers]
     assert found == [[0, 1], [1, 3], [], None, None]
     for pool in pools:
         await pool.close()

@@ -92,17 +92,17 @@ async def test_how_long_a_pull_is_held_at_most(world: SimulatedWorld, settings: 
 
 async def test_what_needs_no_signature(world: SimulatedWorld) -> None:
     asker = await judging(world, authorization_enabled=False, authentication_whitelist=f"38, {UPDATE_TOPIC}")
-    assert (await asker.told(UpdateTopic("orders", 1, 1, 6), None))[0] == 0
-    assert await asker.told(ListUsers(), None) == NO_KEY
+    assert (await asker.reported(UpdateTopic("orders", 1, 1, 6), None))[0] == 0
+    assert await asker.reported(ListUsers(), None) == NO_KEY
     await asker.close()
 
 
 async def test_what_needs_no_policy(world: SimulatedWorld) -> None:
     asker = await judging(world, authorization_whitelist=UPDATE_TOPIC)
     await asker.user()
-    assert (await asker.told(UpdateTopic("orders", 1, 1, 6), SHOP))[0] == 0
-    assert await asker.told(UpdateTopic("orders", 1, 1, 6), None) == NO_KEY
-    assert await asker.told(GetConsumerList("billing"), SHOP) == refused("Group:billing")
+    assert (await asker.reported(UpdateTopic("orders", 1, 1, 6), SHOP))[0] == 0
+    assert await asker.reported(UpdateTopic("orders", 1, 1, 6), None) == NO_KEY
+    assert await asker.reported(GetConsumerList("billing"), SHOP) == refused("Group:billing")
     await asker.close()
 
 

@@ -148,10 +148,10 @@ async def test_a_client_that_says_nothing_is_given_up(world: SimulatedWorld, sta
     answer = await stand.ask(GetConsumerRunningInfo("billing", "c1"))
     assert answer.code == ResponseCode.CONSUME_MSG_TIMEOUT
     assert "<billing> <c1> Timeout" in answer.remark
-    asked = asyncio.ensure_future(stand.ask(GetConsumerRunningInfo("billing", "c1")))
+    requested = asyncio.ensure_future(stand.ask(GetConsumerRunningInfo("billing", "c1")))
     await world.run_for(seconds=1)
     await client.stop()
-    assert (await asked).code == 1
+    assert (await requested).code == 1
 
 
 async def test_a_client_without_conditions_can_start(stand: BrokerStand) -> None:

@@ -48,8 +48,8 @@ async def consume_directly(shop: Shop, consumer: PushConsumer, body: bytes = b"a
     request = ConsumeDirectly(consumer.group, consumer.client.client_id, message_id)
     answer = await ask(shop, request)
     assert (answer.code, answer.remark) == (0, None)
-    told: ConsumedDirectly = answer.body
-    return told
+    reported: ConsumedDirectly = answer.body
+    return reported
 
 
 async def test_a_consumer_reports_what_it_does(shop: Shop) -> None:
@@ -84,8 +84,8 @@ async def test_a_consumer_reports_its_offsets(shop: Shop) -> None:
 @pytest.mark.row("C4")
 async def test_one_message_is_consumed_now_and_no_offset_moves(world: SimulatedWorld, shop: Shop) -> None:
     consumer = await shop.start("one", reaction=taking(world, 70))
-    told = await consume_directly(shop, consumer)
-    assert (told.consume_result, told.order, told.spent_time_mills) == ("CR_SUCCESS", False, 70)
+    reported = await consume_directly(shop, consumer)
+    assert (reported.consume_result, reported.order, reported.spent_time_mills) == ("CR_SUCCESS", False, 70)
     [heard] = shop.heard
     assert (heard.message.body, heard.message.topic, heard.context.queue.broker_name) == (
         b"again",
@@ -105,8 +105,8 @@ async def test_the_results_of_the_listener_are_reported(shop: Shop) -> None:
     consumer = await shop.start("one", reaction=say)
     assert (await consume_directly(shop, consumer, b"later")).consume_result == "CR_LATER"
     assert (await consume_directly(shop, consumer, b"none")).consume_result == "CR_RETURN_NULL"
-    told = await consume_directly(shop, consumer, b"raise")
-    assert (told.consume_result, told.remark) == ("CR_THROW_EXCEPTION", "ValueError('no such order')")
+    reported = await consume_directly(shop, consumer, b"raise")
+    assert (reported.consume_result, reported.remark) == ("CR_THROW_EXCEPTION", "ValueError('no such order')")
     assert shop.ends(f"%RETRY%{GROUP}")["broker-a", 0] == 0
 
 
@@ -119,8 +119,8 @@ async def test_ordered_consumers_and_plain_functions_are_called_too(world: Simul
         return OrderedStatus.COMMIT
 
     await world.start("ordered", ordered)
-    told = await consume_directly(shop, ordered)
-    assert (told.consume_result, told.order, told.auto_commit) == ("CR_COMMIT", True, False)
+    reported = await consume_directly(shop, ordered)
+    assert (reported.consume_result, reported.order, reported.auto_commit) == ("CR_COMMIT", True, False)
     info = (await ask(shop, GetConsumerRunningInfo("in-order", ordered.client.client_id))).body
     assert info.mq_table[QUEUE].locked
     assert info.properties["PROP_CONSUMEORDERLY"] == "true"

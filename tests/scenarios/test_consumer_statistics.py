@@ -23,7 +23,7 @@ async def every_fifth_fails(heard: Heard) -> ConsumeStatus:
     return ConsumeStatus.RECONSUME_LATER if is_bad else ConsumeStatus.CONSUME_SUCCESS
 
 
-async def asked(shop: Shop, client_id: str) -> ConsumerRunningInfo:
+async def requested(shop: Shop, client_id: str) -> ConsumerRunningInfo:
     address = next(iter((await shop.admin.masters()).values()))
     answer = await shop.admin.client.pool.ask(address, GetConsumerRunningInfo(GROUP, client_id), 5_000)
     assert answer.code == 0, answer
@@ -39,7 +39,7 @@ async def test_an_administrator_sees_what_the_last_minute_was_like(world: Simula
         await shop.send(*[b"%d" % second] * 2, queue=0)
         await world.run_for(ms=1_000 - world.uptime_ms % 1_000)
     await world.run_for(ms=10)
-    info = await asked(shop, consumer.client.client_id)
+    info = await requested(shop, consumer.client.client_id)
     found = info.status_table[TOPIC]
     assert found == consumer.statistics[TOPIC]
     assert found.pull_tps == pytest.approx(2.0, rel=0.05)
@@ -100,7 +100,7 @@ async def test_a_lite_pull_consumer_says_what_it_pulls_and_holds(world: Simulate
     await shop.send(b"1", b"2", b"3", queue=0)
     async with consumer:
         await world.run_for(ms=10_050)
-        info = await asked(shop, consumer.client.client_id)
+        info = await requested(shop, consumer.client.client_id)
         assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_ACTIVELY"
         assert [one.topic for one in info.subscription_set] == [TOPIC]
         assert len(info.mq_table) == 8

@@ -35,12 +35,12 @@ async def test_a_delayed_message_waits_in_the_queue_of_its_level(stand: BrokerSt
 
 
 @pytest.mark.row("D1", "D3")
-@pytest.mark.parametrize(("asked", "level"), [("1", 1), ("5", 5), ("18", 18), ("19", 18), ("2147483647", 18)])
+@pytest.mark.parametrize(("requested", "level"), [("1", 1), ("5", 5), ("18", 18), ("19", 18), ("2147483647", 18)])
 async def test_it_is_delivered_when_its_level_is_over_and_not_before(
-    world: SimulatedWorld, stand: BrokerStand, asked: str, level: int
+    world: SimulatedWorld, stand: BrokerStand, requested: str, level: int
 ) -> None:
     sent_ms = stand.message_ms
-    await stand.send("orders", b"x", DELAY=asked)
+    await stand.send("orders", b"x", DELAY=requested)
     due_ms = DEFAULT_DELAY_LEVELS.delay_ms(level)
     await world.run_for(due_ms - 100)
     assert await stand.bodies("orders") == []

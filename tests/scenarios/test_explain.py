@@ -300,10 +300,10 @@ async def test_situation(
     await make(shop)
     await world.run_for(seconds=20)
     found = await explained(shop, topic=None if make in (on_one_broker, no_such_topic) else TOPIC)
-    told = str(found)
-    assert set(kinds) <= {one.kind for one in found.findings}, told
-    assert [one for one in words if one not in told] == [], told
-    assert bool(found.causes) == (make is not all_is_well), told
+    reported = str(found)
+    assert set(kinds) <= {one.kind for one in found.findings}, reported
+    assert [one for one in words if one not in reported] == [], reported
+    assert bool(found.causes) == (make is not all_is_well), reported
 
 
 @pytest.mark.row("S4")
@@ -352,9 +352,9 @@ async def test_a_new_group_that_began_at_the_end(world: SimulatedWorld, shop: Sh
         await shop.offsets.commit(GROUP, MessageQueue(TOPIC, name, number), end)
     await shop.start("one", consume_from_where=ConsumeFromWhere.LAST_OFFSET)
     await world.run_for(seconds=20)
-    told = str(await explained(shop))
-    assert "began after the 8 messages that orders had" in told
-    assert "resetOffsetByTime -g billing -t orders" in told
+    reported = str(await explained(shop))
+    assert "began after the 8 messages that orders had" in reported
+    assert "resetOffsetByTime -g billing -t orders" in reported
 
 
 async def test_a_lock_that_its_holder_left_behind(world: SimulatedWorld, shop: Shop) -> None:
@@ -373,9 +373,9 @@ async def test_a_lock_that_its_holder_left_behind(world: SimulatedWorld, shop: S
     await world.start("successor", ordered("successor"))
     await shop.send(*[b"x"] * 8)
     await world.run_for(seconds=5)
-    told = str(await explained(shop))
-    assert "is locked by" in told
-    assert "is no longer a member: it ended without releasing its locks" in told
+    reported = str(await explained(shop))
+    assert "is locked by" in reported
+    assert "is no longer a member: it ended without releasing its locks" in reported
     await world.run_for(seconds=80)
     assert "is locked by" not in str(await explained(shop))
 

@@ -80,9 +80,9 @@ async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_i
         await world.run_for(seconds=10)
         roles = {one.address: one.state.role for one in await trio.admin.all() if one.state is not None}
         assert roles == {address_of(SLAVE): "SLAVE", "10.0.2.1:10911": "ASYNC_MASTER"}
-        [told] = [line for line in logged if line.event == "failover_not_possible"]
-        assert (told.level, told.fields["broker"]) == ("warning", MASTER)
-        assert "1 of its slaves answer and had everything, and 2 must" in str(told.fields["reason"])
+        [reported] = [line for line in logged if line.event == "failover_not_possible"]
+        assert (reported.level, reported.fields["broker"]) == ("warning", MASTER)
+        assert "1 of its slaves answer and had everything, and 2 must" in str(reported.fields["reason"])
     await trio.close()
 
 
@@ -94,8 +94,8 @@ async def test_it_is_reported_that_no_slave_has_ever_copied_its_master(
         await world.run_for(seconds=1)
         world.kill(MASTER)
         await pair.start(SLAVE)
-        [told] = [line for line in logged if line.event == "failover_not_possible"]
-        assert told.fields["reason"] == (
+        [reported] = [line for line in logged if line.event == "failover_not_possible"]
+        assert reported.fields["reason"] == (
             f"no slave of broker-a takes over: none that answers has ever copied its master at {address_of(MASTER)}; "
             "start that again, or the other slaves"
         )
@@ -116,11 +116,11 @@ async def test_reasons_that_alternate_dont_fill_the_log(world: SimulatedWorld, l
             world.freeze(SLAVE)
             await world.run_for(seconds=3)
             world.thaw(SLAVE)
-        told = [str(line.fields["reason"]) for line in logged if line.event == "failover_not_possible"]
+        reported = [str(line.fields["reason"]) for line in logged if line.event == "failover_not_possible"]
         silence = f"none answers, nor does its master at {address_of(MASTER)}; start that again, or the other slaves"
-        assert any(silence in reason for reason in told)
-        assert any("1 of its slaves answer and had everything, and 2 must" in reason for reason in told)
-        assert len(told) <= 180 / 10 + 1
+        assert any(silence in reason for reason in reported)
+        assert any("1 of its slaves answer and had everything, and 2 must" in reason for reason in reported)
+        assert len(reported) <= 180 / 10 + 1
     await trio.close()
 
 

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.row("O5")
 PROBLEM = "group_has_a_problem"
 
 
-def told(logged: list[LogLine]) -> list[object]:
+def reported(logged: list[LogLine]) -> list[object]:
     """Return the kinds that were reported, in order."""
     return [line.fields["kind"] for line in logged if line.event == PROBLEM]
 
@@ -99,7 +99,7 @@ async def test_different_tags_are_found_with_who_wants_what(three: list[Foreign]
     assert (finding.kind, finding.subject) == ("DIFFERENT_SUBSCRIPTIONS", "orders")
     assert "topic orders, [a || b]: client-a, client-b; [c]: client-c: brokers filter by the newest" in finding.words
     assert await three[0].heartbeat("orders=a || b") == [finding]
-    assert told(logged) == ["DIFFERENT_SUBSCRIPTIONS"]
+    assert reported(logged) == ["DIFFERENT_SUBSCRIPTIONS"]
 
 
 async def test_it_is_reported_when_it_is_over_and_again_when_it_is_back(
@@ -131,7 +131,7 @@ async def test_who_does_not_ask_for_news_gets_none_and_the_log_has_it(
 ) -> None:
     await three[0].heartbeat("orders=a", wants_news=False)
     assert await three[1].heartbeat("orders=b", wants_news=False) == []
-    assert told(logged) == ["DIFFERENT_SUBSCRIPTIONS"]
+    assert reported(logged) == ["DIFFERENT_SUBSCRIPTIONS"]
 
 
 async def test_message_models_that_differ_are_found(three: list[Foreign]) -> None:
@@ -217,10 +217,10 @@ async def test_ordered_and_concurrent_listeners_in_one_group_are_reported_to_all
     await world.start("one", in_order(shop, shop.consumer("one"), "one"))
     await world.start("two", in_order(shop, shop.consumer("two"), "two"))
     await world.run_for(minutes=1)
-    assert told(logged) == []
+    assert reported(logged) == []
     await shop.start("three")
     await world.run_for(minutes=3)
-    assert told(logged) == ["MIXED_LISTENERS"] * (2 + 3)  # Both brokers, and each client, once.
+    assert reported(logged) == ["MIXED_LISTENERS"] * (2 + 3)  # Both brokers, and each client, once.
     await world.stop("three")
     await world.run_for(minutes=1)
     over = [line for line in logged if line.event == "group_problem_over"]
@@ -237,7 +237,7 @@ async def test_members_that_want_the_same_are_left_alone(
     await world.start("three", by_hand)
     await by_hand.assign([MessageQueue(TOPIC, "broker-a", 0)])
     await world.run_for(minutes=2)
-    assert told(logged) == []
+    assert reported(logged) == []
 
 
 async def test_broadcasting_beside_clustering_is_reported(
@@ -246,4 +246,4 @@ async def test_broadcasting_beside_clustering_is_reported(
     await shop.start("one")
     await shop.start("two", message_model=MessageModel.BROADCASTING)
     await world.run_for(minutes=2)
-    assert set(told(logged)) == {"MIXED_MODELS"}
+    assert set(reported(logged)) == {"MIXED_MODELS"}

@@ -214,8 +214,8 @@ def test_where_brokers_look_for_nothing_it_is_put_together_from_what_members_say
         ),
     ]
     assert warnings_of(view_of(member("a"), member("b")), None) == []
-    told = warnings_of(view_of(member("a", True), member("b", False)), {("SAME_CLIENT_ID", "a"): "twice"})
-    assert [one.words for one in told] == ["twice"]
+    reported = warnings_of(view_of(member("a", True), member("b", False)), {("SAME_CLIENT_ID", "a"): "twice"})
+    assert [one.words for one in reported] == ["twice"]
 
 
 def test_queues_without_an_owner_or_with_several_are_reported_but_not_in_broadcasting() -> None:
@@ -230,8 +230,8 @@ def test_queues_without_an_owner_or_with_several_are_reported_but_not_in_broadca
 
 
 def test_a_waiting_member_is_reported() -> None:
-    (told,) = warnings_of(view_of(member("a"), member("b", counts=False)), {})
-    assert (told.kind, "stableTimeMs" in told.words) == ("WAITING_MEMBER", True)
+    (reported,) = warnings_of(view_of(member("a"), member("b", counts=False)), {})
+    assert (reported.kind, "stableTimeMs" in reported.words) == ("WAITING_MEMBER", True)
 
 
 async def test_a_program_that_is_started_several_times_by_hand_is_no_flapping_member(
@@ -253,7 +253,7 @@ def comings(kind: str, *clients: str, real_ms: int = 1_000_000, **details: objec
 
 
 @pytest.mark.parametrize(
-    ("records", "members", "told"),
+    ("records", "members", "reported"),
     [
         (comings("joined", *["10.0.0.1@a"] * 3), [], []),
         (comings("joined", *["10.0.0.1@a"] * 4), [], ["10.0.0.1@a has joined 4 times in 10 minutes"]),
@@ -279,8 +279,8 @@ def comings(kind: str, *clients: str, real_ms: int = 1_000_000, **details: objec
     ],
 )
 def test_flapping_is_distinguished_from_a_restart(
-    records: list[JournalRecord], members: list[str], told: list[str]
+    records: list[JournalRecord], members: list[str], reported: list[str]
 ) -> None:
     found = flapping(records, members, 1_000_000)
-    assert len(found) == len(told)
-    assert all(one.words.startswith(begin) for one, begin in zip(found, told, strict=True))
+    assert len(found) == len(reported)
+    assert all(one.words.startswith(begin) for one, begin in zip(found, reported, strict=True))

@@ -35,7 +35,7 @@ class Notes(ConsumerHook):
     def __init__(self) -> None:
         self.consumed: list[tuple[str, bytes, ConsumeReturnType | None, int]] = []
         self.pulls: list[tuple[int, PullStatus | None, int, str]] = []
-        self.asked: list[int] = []
+        self.requested: list[int] = []
         self.shares: list[tuple[str, str, int, int, int]] = []
 
     def before_consume(self, call: ConsumeCall) -> None:
@@ -46,7 +46,7 @@ class Notes(ConsumerHook):
 
     def before_pull(self, call: PullCall) -> None:
         if call.queue == QUEUE:
-            self.asked.append(call.queue_offset)
+            self.requested.append(call.queue_offset)
 
     def after_pull(self, call: PullCall) -> None:
         if call.queue == QUEUE:
@@ -226,7 +226,7 @@ async def test_hooks_hear_of_each_pull_and_of_each_change_of_queues(world: Simul
     await world.run_for(ms=300)
     first.unsubscribe(TOPIC)
     await world.run_for(ms=300)
-    assert notes.asked == [0, 2]
+    assert notes.requested == [0, 2]
     assert notes.pulls == [(2, PullStatus.FOUND, 2, "NoneType")]
     shares = [(when, owned, dropped, taken) for when, _, owned, dropped, taken in notes.shares]
     assert shares[:4] == [("before", 0, 0, 8), ("after", 8, 0, 8), ("before", 8, 4, 0), ("after", 4, 4, 0)]
@@ -249,7 +249,7 @@ async def test_hooks_hear_how_each_pull_ended_that_they_heard_of(world: Simulate
     else:
         consumer.unsubscribe(TOPIC)
     await world.run_for(minutes=1)
-    assert notes.asked == [0, 2]
+    assert notes.requested == [0, 2]
     assert len(notes.pulls) == 2
 
 

@@ -61,7 +61,7 @@ async def journal(shop: Shop, *kinds: str, **wanted: Any) -> list[JournalRecord]
     return await shop.admin.journal(*kinds, **wanted)
 
 
-def told(records: list[JournalRecord], *names: str) -> list[tuple[Any, ...]]:
+def reported(records: list[JournalRecord], *names: str) -> list[tuple[Any, ...]]:
     """Return some fields or details of records."""
     return [tuple(getattr(one, name) if hasattr(one, name) else one.details[name] for name in names) for one in records]
 
@@ -80,7 +80,7 @@ async def test_members_come_and_go_each_for_a_reason(world: SimulatedWorld, shop
     assert [(one.details["members"], one.details["counts"]) for one in joined] == [(1, True), (2, True)]
     assert joined[0].details["subscriptions"] == {TOPIC: "paid || refunded", "%RETRY%billing": "*"}
     assert (joined[0].details["messageModel"], joined[0].details["consumeType"]) == ("CLUSTERING", "CONSUME_PASSIVELY")
-    assert told(gone, "client", "reason", "members") == [
+    assert reported(gone, "client", "reason", "members") == [
         (joined[0].client, "unregistered", 1),
         (joined[1].client, "connection lost", 0),
     ]
@@ -105,7 +105,7 @@ async def test_a_changed_subscription_is_reported_with_the_former_one(world: Sim
     await world.run_for(seconds=31)
     consumer.unsubscribe(TOPIC)
     await world.run_for(seconds=31)
-    assert told(await journal(shop, SUBSCRIBED), "topic", "expression", "before") == [
+    assert reported(await journal(shop, SUBSCRIBED), "topic", "expression", "before") == [
         ("orders", "refunded", "paid"),
         ("more", "*", ""),
         ("orders", "", "refunded"),
@@ -127,8 +127,8 @@ async def test_the_first_pull_of_a_new_owner_is_recorded_with_the_former_owner(
     await world.stop("one")
     await world.run_for(seconds=25)
     records = await journal(shop, TOOK_OVER, topic=TOPIC)
-    assert sorted(told(records[:2], "client", "queue_id", "before")) == [(ids[0], 0, ""), (ids[0], 1, "")]
-    assert told(records[2:], "client", "before") == [(ids[1], ids[0]), (ids[1], ids[0])]
+    assert sorted(reported(records[:2], "client", "queue_id", "before")) == [(ids[0], 0, ""), (ids[0], 1, "")]
+    assert reported(records[2:], "client", "before") == [(ids[1], ids[0]), (ids[1], ids[0])]
     assert len({one.queue_id for one in records[2:]}) == 2
 
 
@@ -157,7 +157,7 @@ async def test_locks_are_recorded_once_however_often_they_are_renewed(world: Sim
 
     await world.start("ordered", consumer)
     await world.run_for(seconds=70)
-    assert sorted(told(await journal(shop, LOCKED, topic=TOPIC), "queue_id", "before")) == [(0, ""), (1, "")]
+    assert sorted(reported(await journal(shop, LOCKED, topic=TOPIC), "queue_id", "before")) == [(0, ""), (1, "")]
     await world.stop("ordered")
     await world.run_for(seconds=1)
     assert {one.details["reason"] for one in await journal(shop, UNLOCKED, topic=TOPIC)} == {"released"}
@@ -173,7 +173,7 @@ async def test_a_lock_that_is_not_renewed_expires(world: SimulatedWorld, shop: S
     world.kill("ordered")
     await world.run_for(seconds=90)
     unlocked = await journal(shop, UNLOCKED, topic=TOPIC)
-    assert told(unlocked, "reason") == [("expired",), ("expired",)]
+    assert reported(unlocked, "reason") == [("expired",), ("expired",)]
 
 
 @BOTH_PROTOCOLS
@@ -184,7 +184,9 @@ async def test_a_reset_is_reported_with_the_former_offsets(world: SimulatedWorld
     await world.run_for(seconds=6)
     request = ResetOffset(topic=TOPIC, group=GROUP, timestamp=0, is_force=True, queue_id=0, offset=1)
     assert (await shop.producer.client.pool.ask(BROKER_A, request, 3_000)).code == 0
-    assert told(await journal(shop, RESET_OFFSET), "group", "queue_id", "queue_offset", "before") == [(GROUP, 0, 1, 3)]
+    assert reported(await journal(shop, RESET_OFFSET), "group", "queue_id", "queue_offset", "before") == [
+        (GROUP, 0, 1, 3)
+    ]
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ async def test_the_way_of_a_message_from_its_delivery_to_its_death(world: Simula
     await world.run_for(seconds=3)
     client = consumer.client.client_id
     way = await journal(shop, DELIVERED, SENT_BACK, DIED)
-    assert told(way, "kind", "client", "topic", "queue_offset") == [
+    assert reported(way, "kind", "client", "topic", "queue_offset") == [
         (DELIVERED, client, TOPIC, 0),
         (SENT_BACK, client, TOPIC, 0),
         (DELIVERED, client, "%RETRY%billing", 0),

@@ -39,13 +39,13 @@ async def test_each_member_of_a_large_group_is_notified_once_of_one_change(
         await member.heartbeat()
     await world.run_for(ms=100)
     for member in old:
-        member.told.clear()
+        member.reported.clear()
     await newcomer.heartbeat()
     await world.run_for(ms=100)
-    assert [member.told for member in [*old, newcomer]] == [["billing"]] * (MEMBERS + 1)
+    assert [member.reported for member in [*old, newcomer]] == [["billing"]] * (MEMBERS + 1)
     await newcomer.goodbye()
     await world.run_for(ms=100)
-    assert [member.told for member in old] == [["billing"] * 2] * MEMBERS
+    assert [member.reported for member in old] == [["billing"] * 2] * MEMBERS
 
 
 async def test_changes_that_come_together_are_one_notification_for_those_who_wait(
@@ -56,12 +56,12 @@ async def test_changes_that_come_together_are_one_notification_for_those_who_wai
         await member.heartbeat()
     await world.run_for(ms=100)
     for member in old:
-        member.told.clear()
+        member.reported.clear()
     await asyncio.gather(*(newcomer.heartbeat() for newcomer in newcomers))
     await world.run_for(ms=100)
-    told = [len(member.told) for member in [*old, *newcomers]]
-    assert min(told) >= 1
-    assert sum(told) < NEWCOMERS * MEMBERS / 2
+    reported = [len(member.reported) for member in [*old, *newcomers]]
+    assert min(reported) >= 1
+    assert sum(reported) < NEWCOMERS * MEMBERS / 2
 
 
 async def test_who_leaves_before_its_turn_is_not_notified(world: SimulatedWorld, members: list[Member]) -> None:
@@ -70,10 +70,10 @@ async def test_who_leaves_before_its_turn_is_not_notified(world: SimulatedWorld,
         await member.heartbeat()
     await world.run_for(ms=100)
     for member in old:
-        member.told.clear()
+        member.reported.clear()
     leaving = asyncio.gather(*(member.lose_connection() for member in old[-10:]))
     await members[MEMBERS].heartbeat()
     await leaving
     await world.run_for(ms=100)
-    assert all(member.told for member in old[:-10])
+    assert all(member.reported for member in old[:-10])
     assert await members[MEMBERS].ids() == [member.name for member in [*old[:-10], members[MEMBERS]]]

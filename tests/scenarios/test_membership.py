@@ -59,10 +59,10 @@ async def test_all_members_are_notified_of_a_newcomer_before_its_answer(
 ) -> None:
     first, second = members
     await first.heartbeat()
-    assert first.told == ["billing"]  # Already, though its heartbeat was answered just now.
+    assert first.reported == ["billing"]  # Already, though its heartbeat was answered just now.
     await second.heartbeat()
     await first.stand.world.run_for(ms=5)
-    assert (first.told, second.told) == (["billing"] * 2, ["billing"])
+    assert (first.reported, second.reported) == (["billing"] * 2, ["billing"])
 
 
 async def test_a_heartbeat_without_news_notifies_no_member(members: tuple[Member, Member]) -> None:
@@ -70,10 +70,10 @@ async def test_a_heartbeat_without_news_notifies_no_member(members: tuple[Member
     await first.heartbeat()
     await second.heartbeat()
     await first.stand.world.run_for(ms=5)
-    before = len(first.told)
+    before = len(first.reported)
     await second.heartbeat()
     await first.stand.world.run_for(ms=5)
-    assert len(first.told) == before
+    assert len(first.reported) == before
 
 
 @pytest.mark.row("H5")
@@ -82,7 +82,7 @@ async def test_a_changed_subscription_is_reported(members: tuple[Member, Member]
     await first.heartbeat()
     await first.heartbeat(topics=("orders", "bills"))
     await first.heartbeat(topics=("bills",))
-    assert len(first.told) == 3
+    assert len(first.reported) == 3
 
 
 @pytest.mark.row("H5")
@@ -92,13 +92,13 @@ async def test_remaining_members_are_notified_of_one_that_leaves(members: tuple[
     await first.heartbeat()
     await second.heartbeat()
     await first.stand.world.run_for(ms=5)
-    first.told.clear()
+    first.reported.clear()
     if way == "close":
         await second.pool.close()
     else:
         await second.goodbye()
     await first.stand.world.run_for(ms=5)
-    assert first.told == ["billing"]
+    assert first.reported == ["billing"]
     assert await first.ids() == ["client-a"]
 
 
@@ -123,12 +123,12 @@ async def test_a_member_that_was_refused_a_queue_is_notified_when_it_is_unlocked
     for member in members:
         await member.lock(0, 1)
     await first.stand.world.run_for(ms=5)
-    first.told.clear()
-    second.told.clear()
+    first.reported.clear()
+    second.reported.clear()
     await first.unlock(0)
     await first.unlock(0)
     await first.stand.world.run_for(ms=5)
-    assert (first.told, second.told) == ([], ["billing"])
+    assert (first.reported, second.reported) == ([], ["billing"])
 
 
 async def test_no_notification_in_broadcasting_groups(members: tuple[Member, Member]) -> None:
@@ -136,14 +136,14 @@ async def test_no_notification_in_broadcasting_groups(members: tuple[Member, Mem
     await first.heartbeat(message_model="BROADCASTING")
     await second.heartbeat(message_model="BROADCASTING")
     await first.stand.world.run_for(ms=5)
-    assert first.told == second.told == []
+    assert first.reported == second.reported == []
 
 
 async def test_a_group_may_switch_notifications_off(members: tuple[Member, Member], stand: Stand) -> None:
     quiet = SubscriptionGroupConfig(group_name="billing", notify_consumer_ids_changed_enable=False)
     await stand.ask(stand.brokers["broker-a"], UpdateGroup(body=quiet))
     await members[0].heartbeat()
-    assert members[0].told == []
+    assert members[0].reported == []
 
 
 @pytest.mark.row("H2")

@@ -47,7 +47,7 @@ async def life(shop: Shop, text: str) -> list[LifeEvent]:
     return [event for life in found.values() for event in life.events]
 
 
-def told(events: list[LifeEvent], *names: str) -> list[Any]:
+def reported(events: list[LifeEvent], *names: str) -> list[Any]:
     """Return what happened, with some fields of each event."""
     return [(event.what, *(getattr(event, name) for name in names)) if names else event.what for event in events]
 
@@ -60,7 +60,7 @@ async def test_what_fails_is_followed_to_its_dead_letter(shop: Shop) -> None:
         await shop.until_heard(2)
         await shop.world.run_for(seconds=6)
     events = await life(shop, sent.message_id)
-    assert told(events, "group", "success", "reconsume_times") == [
+    assert reported(events, "group", "success", "reconsume_times") == [
         ("stored", "", None, 0),
         ("delivered", GROUP, False, 0),
         ("sent back", GROUP, True, 0),
@@ -83,13 +83,13 @@ async def test_journal_and_offsets_show_who_consumed_it(world: SimulatedWorld, s
         await shop.until_heard(1)
         await world.run_for(seconds=10)
         events = await life(shop, sent.message_id)
-    assert told(events, "group", "success") == [
+    assert reported(events, "group", "success") == [
         ("stored", "", None),
         ("delivered", "billing", True),
         ("passed over", "refunds", None),
     ]
     later = await shop.producer.send(Message(TOPIC, b"2"), queue=QUEUE)
-    assert told(await life(shop, later.message_id), "group", "words") == [
+    assert reported(await life(shop, later.message_id), "group", "words") == [
         ("stored", "", ""),
         ("not yet", "billing", "next offset 1, offline"),
         ("not yet", "refunds", "next offset 1, offline"),
@@ -132,12 +132,12 @@ async def test_both_halves_of_a_transaction(world: SimulatedWorld, shop: Shop) -
             ids[word] = result.sent.message_id
         await world.run_for(seconds=1)
         lives = {word: await life(shop, message_id) for word, message_id in ids.items()}
-    assert told(lives["yes"]) == ["half", "committed"]
-    assert told(lives["no"]) == ["half", "rolled back"]
-    assert told(lives["perhaps"]) == ["half"]
+    assert reported(lives["yes"]) == ["half", "committed"]
+    assert reported(lives["no"]) == ["half", "rolled back"]
+    assert reported(lives["perhaps"]) == ["half"]
     assert lives["perhaps"][0].words == "for orders; its transaction is open"
     await shop.advance(4)
-    assert told(await life(shop, ids["perhaps"])) == ["half", "set aside"]
+    assert reported(await life(shop, ids["perhaps"])) == ["half", "set aside"]
 
 
 async def test_traces_are_put_where_message_time_was(world: SimulatedWorld, shop: Shop) -> None:
@@ -156,7 +156,7 @@ async def test_traces_are_put_where_message_time_was(world: SimulatedWorld, shop
             await shop.advance(1)
             await world.run_for(seconds=10)
     events = await life(shop, sent.message_id)
-    assert told(events, "success", "source") == [
+    assert reported(events, "success", "source") == [
         ("sent", True, "trace"),
         ("waits", True, "store"),
         ("stored", None, "store"),
@@ -176,7 +176,7 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
     async with shop.consumer("one"):
         await shop.until_heard(1)
         await world.run_for(seconds=10)
-    assert told(await life(shop, sent.message_id), "group", "source") == [
+    assert reported(await life(shop, sent.message_id), "group", "source") == [
         ("stored", "", "store"),
         ("consumed", GROUP, "offsets"),
     ]
@@ -184,7 +184,7 @@ async def test_a_broker_that_keeps_no_journal(world: SimulatedWorld) -> None:
     async with shop.consumer("two", group="refunds", enable_trace=True):
         await shop.until_heard(2)
         await world.run_for(seconds=10)
-    assert told(await life(shop, sent.message_id), "group", "source") == [
+    assert reported(await life(shop, sent.message_id), "group", "source") == [
         ("stored", "", "store"),
         ("consumed", "refunds", "trace"),
         ("consumed", GROUP, "offsets"),
@@ -199,7 +199,7 @@ async def test_what_can_be_shown_while_a_broker_is_away(world: SimulatedWorld, s
         await world.run_for(seconds=10)
     world.partition("shop", "broker-b")
     found = (await message_lives(shop.admin, sent.message_id))[sent.message_id]
-    assert told(found.events, "success") == [("stored", None), ("delivered", True)]
+    assert reported(found.events, "success") == [("stored", None), ("delivered", True)]
     assert any("on broker-b" in note for note in found.notes)
 
 

@@ -260,11 +260,11 @@ async def test_a_new_broker_learns_the_time(world: SimulatedWorld, stand: Stand)
 
 async def test_a_restarted_nameserver_learns_the_time_from_its_brokers(world: SimulatedWorld, stand: Stand) -> None:
     await stand.clock("freeze")
-    told = await stand.clock("advance", by_ms=9 * HOUR_MS)
+    reported = await stand.clock("advance", by_ms=9 * HOUR_MS)
     world.kill("nameserver")
     await stand.start_nameserver()
     await world.run_for(seconds=5)
-    assert (await stand.clock("now")).message_ms == told.message_ms
+    assert (await stand.clock("now")).message_ms == reported.message_ms
 
 
 async def test_the_past_is_refused(stand: Stand) -> None:

@@ -54,7 +54,7 @@ async def pull_newer(
     world: SimulatedWorld,
     language: str,
     offset: int = 0,
-    told: str = "TAG",
+    reported: str = "TAG",
     pulled: str | None = "TAG",
     hold_ms: int = 0,
 ) -> Any:
@@ -62,7 +62,7 @@ async def pull_newer(
     pool = ConnectionPool(world.machine(f"client in {language}"), codec_byte=0)
     connection = await pool.connection(ADDRESS)
     connection.codec = InLanguage(language)
-    subscription = SubscriptionData("orders", "a", sub_version=1, expression_type=told)
+    subscription = SubscriptionData("orders", "a", sub_version=1, expression_type=reported)
     data = ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [subscription])
     await connection.ask(Heartbeat(body=HeartbeatData(client_id="c", consumer_data_set=[data])), 3_000)
     request = PullMessage(
@@ -109,10 +109,10 @@ async def test_clients_that_may_not_filter_are_refused(
     assert (await pull_newer(world, language)).code == NOT_LATEST
 
 
-@pytest.mark.parametrize(("told", "pulled"), [("SQL92", "TAG"), ("TAG", "SQL92")])
-async def test_it_is_for_tags_only(world: SimulatedWorld, stand: BrokerStand, told: str, pulled: str) -> None:
+@pytest.mark.parametrize(("reported", "pulled"), [("SQL92", "TAG"), ("TAG", "SQL92")])
+async def test_it_is_for_tags_only(world: SimulatedWorld, stand: BrokerStand, reported: str, pulled: str) -> None:
     await switch(stand)
-    assert (await pull_newer(world, "JAVA", told=told, pulled=pulled)).code == NOT_LATEST
+    assert (await pull_newer(world, "JAVA", reported=reported, pulled=pulled)).code == NOT_LATEST
 
 
 def test_it_is_on_in_a_stand_and_off_in_a_broker_by_itself() -> None:

@@ -127,8 +127,8 @@ async def test_under_auto_commit_any_commit_is_a_success_and_no_exception(
     await group.shop.send(b"0", b"1", queue=0)
     await world.until(lambda: group.shop.committed(0) == 2, within_ms=1_000)
     group.faults.clear()  # The watch takes only SUCCESS for done.
-    [told] = log.calls
-    assert (told.args, told.kwargs["answer"]) == (("listener_answer",), repr(answer.name))
+    [reported] = log.calls
+    assert (reported.args, reported.kwargs["answer"]) == (("listener_answer",), repr(answer.name))
 
 
 @pytest.mark.row("O3")

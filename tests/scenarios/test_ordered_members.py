@@ -86,7 +86,7 @@ async def test_a_broker_that_notifies_no_client_is_queried_again_soon(world: Sim
     await world.run_for(ms=300)
     state = broker.tables.groups.queue_locks
     real = state.unlock
-    state.unlock = lambda *told: real(*told) and []  # type: ignore[method-assign]
+    state.unlock = lambda *reported: real(*reported) and []  # type: ignore[method-assign]
     await world.until(lambda: len(own(second)) == 2, within_ms=5_300)
     assert world.uptime_ms - group.turns[0].began_ms < 5_000 + 400
 

@@ -60,18 +60,18 @@ def update(key: str | None = "newaccount", secret: str | None = "newsecret1", **
 async def test_an_account_is_made_changed_and_removed_at_once(world: SimulatedWorld) -> None:
     asker = await opened(world, old_acl_answers=True)
     made = update(topic_perms="topicN=PUB,topicM=SUB", group_perms="gA=SUB", white_remote_address="10.1.1.*")
-    assert await asker.told(made, ADMIN) == DONE
-    assert (await asker.told(send("topicN"), NEW))[0] == 0
-    assert (await asker.told(send("topicM"), NEW))[0] == 1
-    assert await asker.told(update(topic_perms="topicZ=PUB|SUB", admin=False), ADMIN) == DONE
-    assert (await asker.told(send("topicN"), NEW))[0] == 1, "the list is replaced"
+    assert await asker.reported(made, ADMIN) == DONE
+    assert (await asker.reported(send("topicN"), NEW))[0] == 0
+    assert (await asker.reported(send("topicM"), NEW))[0] == 1
+    assert await asker.reported(update(topic_perms="topicZ=PUB|SUB", admin=False), ADMIN) == DONE
+    assert (await asker.reported(send("topicN"), NEW))[0] == 1, "the list is replaced"
     accounts = (await asker.ask(GetAclConfig(), ADMIN)).body.plain_access_configs
     assert accounts[0] == PlainAccessInfo("RocketMQ", False, "SUB", "DENY", None, "12345678", ["topicA=DENY"], None)
     assert accounts[2] == PlainAccessInfo(
         "newaccount", False, None, None, ["gA=SUB"], "newsecret1", ["topicZ=PUB|SUB"], "10.1.1.*"
     )
-    assert await asker.told(DeleteAclConfig("newaccount"), ADMIN) == DONE
-    code, remark = await asker.told(send("topicZ"), NEW)
+    assert await asker.reported(DeleteAclConfig("newaccount"), ADMIN) == DONE
+    code, remark = await asker.reported(send("topicZ"), NEW)
     assert (code, remark) == (1, "org.apache.rocketmq.acl.common.AclException: No acl config for newaccount")
     await world.stop("broker-a")
     await asker.stand.start_broker("broker-a")
@@ -101,23 +101,25 @@ async def test_an_account_is_made_changed_and_removed_at_once(world: SimulatedWo
 )
 async def test_what_is_refused(world: SimulatedWorld, request_: Request, outcome: tuple[int, str | None]) -> None:
     asker = await opened(world)
-    assert await asker.told(request_, ADMIN) == outcome
+    assert await asker.reported(request_, ADMIN) == outcome
     await asker.close()
 
 
 async def test_white_addresses_need_no_account(world: SimulatedWorld) -> None:
     asker = await opened(world)
-    assert (await asker.told(send("topicA"), None))[0] == 16
-    assert (await asker.told(UpdateWhiteAddresses("1.2.3"), ADMIN))[0] == 211, "RocketMQ can't read its file any more"
-    assert await asker.told(UpdateWhiteAddresses("10.9.9.*,10.0.0.9"), ADMIN) == DONE
-    assert (await asker.told(send("topicA"), None))[0] == 0
+    assert (await asker.reported(send("topicA"), None))[0] == 16
+    assert (await asker.reported(UpdateWhiteAddresses("1.2.3"), ADMIN))[0] == 211, (
+        "RocketMQ can't read its file any more"
+    )
+    assert await asker.reported(UpdateWhiteAddresses("10.9.9.*,10.0.0.9"), ADMIN) == DONE
+    assert (await asker.reported(send("topicA"), None))[0] == 0
     assert (await asker.ask(GetAclConfig(), ADMIN)).body.global_white_addrs == ["10.9.9.*", "10.0.0.9"]
     await asker.close()
 
 
 async def test_the_file_has_the_types_that_rocketmq_4_expects(world: SimulatedWorld) -> None:
     asker = await opened(world)
-    assert await asker.told(update(admin=True, topic_perms="t=PUB"), ADMIN) == DONE
+    assert await asker.reported(update(admin=True, topic_perms="t=PUB"), ADMIN) == DONE
     written = yaml.safe_load(world.machine("broker-a").files.read_bytes(PATH))
     assert [one["admin"] for one in written["accounts"]] == [False, True, True]
     assert written["accounts"][0]["secretKey"] == "12345678"
@@ -128,7 +130,7 @@ async def test_the_file_has_the_types_that_rocketmq_4_expects(world: SimulatedWo
 
 async def test_the_secret_of_an_account_is_not_in_recorded_requests(world: SimulatedWorld) -> None:
     asker = await opened(world, record_requests=True)
-    assert await asker.told(update(), ADMIN) == DONE
+    assert await asker.reported(update(), ADMIN) == DONE
     client = ClientSettings(access_key=ADMIN.access_key, secret_key=ADMIN.secret_key)
     async with Admin(NAMESERVER, client, world.machine("admin", "10.0.0.8")) as admin:
         [found] = await admin.requests("UPDATE_AND_CREATE_ACL_CONFIG")
@@ -140,7 +142,7 @@ async def test_each_change_has_a_version(world: SimulatedWorld) -> None:
     asker = await opened(world)
     assert (await asker.ask(GetAclVersion(), ADMIN)).version == '{"counter":0,"timestamp":0}'
     for _ in range(2):
-        assert await asker.told(update(), ADMIN) == DONE
+        assert await asker.reported(update(), ADMIN) == DONE
     answer = await asker.ask(GetAclVersion(), ADMIN)
     assert answer.version.startswith('{"counter":2,"timestamp":1')
     assert answer.all_acl_file_version == f'{{"{PATH}":{answer.version}}}'
@@ -153,17 +155,17 @@ async def test_each_change_has_a_version(world: SimulatedWorld) -> None:
 )
 async def test_only_admin_accounts_and_super_users_may(world: SimulatedWorld, request_: Request) -> None:
     asker = await opened(world, init_authentication_user='{"username":"root","password":"r00t"}')
-    assert (await asker.told(request_, NORMAL))[0] == 16
+    assert (await asker.reported(request_, NORMAL))[0] == 16
     root = Credentials("root", "r00t")
     assert (await asker.ask(CreateUser("plain", body=UserInfo("plain", "p")), root)).code == 0
-    assert (await asker.told(request_, Credentials("plain", "p")))[0] == 16
-    assert (await asker.told(request_, root))[0] == 0
+    assert (await asker.reported(request_, Credentials("plain", "p")))[0] == 16
+    assert (await asker.reported(request_, root))[0] == 0
     await asker.close()
 
 
 async def test_without_the_file_they_are_unknown_as_to_rocketmq_5_3_3(world: SimulatedWorld) -> None:
     asker = Asker(await Stand(world).start())
-    code, remark = await asker.told(GetAclConfig(), None)
+    code, remark = await asker.reported(GetAclConfig(), None)
     assert code == 3
     assert (remark or "").startswith(" request type 54 not supported")
     await asker.close()

@@ -56,7 +56,7 @@ ILLEGAL_QUEUE = "queueId[4] is illegal, topic:[orders] topicConfig.readQueueNums
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "remark"),
+    ("requested", "code", "remark"),
     [
         ({"born_time": -600}, 210, f"the broker[{IP}] pop message is timeout too much"),
         ({"born_time": -600, "poll_time": 200}, 210, "NO_MESSAGE_IN_QUEUE"),
@@ -74,14 +74,14 @@ ILLEGAL_QUEUE = "queueId[4] is illegal, topic:[orders] topicConfig.readQueueNums
     ],
 )
 async def test_a_pop_is_refused_in_rocketmqs_words(
-    stand: BrokerStand, asked: dict[str, Any], code: int, remark: str
+    stand: BrokerStand, requested: dict[str, Any], code: int, remark: str
 ) -> None:
     await stand.put_topic("closed", perm=2)
-    asked = dict(asked)
-    popper = Popper(stand, asked.pop("group", "billing"))
-    if "born_time" in asked:
-        asked["born_time"] += stand.broker.state.machine.clock.wall_ms()
-    answer = await popper.pop(**asked)
+    requested = dict(requested)
+    popper = Popper(stand, requested.pop("group", "billing"))
+    if "born_time" in requested:
+        requested["born_time"] += stand.broker.state.machine.clock.wall_ms()
+    answer = await popper.pop(**requested)
     assert answer.code == code
     assert (answer.remark or "").startswith(remark)
     if answer.remark != "NO_MESSAGE_IN_QUEUE":

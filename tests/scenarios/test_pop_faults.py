@@ -79,10 +79,10 @@ async def consume(world: SimulatedWorld, popper: Popper) -> set[bytes]:
     done: set[bytes] = set()
     answer = await popper.pop(invisible_ms=1_000)
     if answer.code == 0:
-        told = handles(answer)
-        if (await popper.ack(0, told[0])).code == 0:
+        reported = handles(answer)
+        if (await popper.ack(0, reported[0])).code == 0:
             done.add(b"0")
-        await popper.change(1, told[1], 20_000)
+        await popper.change(1, reported[1], 20_000)
     await world.run_for(1_500)
     answer = await popper.pop(invisible_ms=5_000)
     if answer.code == 0:
@@ -177,15 +177,15 @@ async def test_what_can_not_be_noted_is_not_handed_out(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper, killed: bool
 ) -> None:
     await send(stand, 3)
-    told = handles(await popper.pop(count=1))
+    reported = handles(await popper.pop(count=1))
     fail_log(stand, 0)
     answer = await popper.pop()
     assert (answer.code, "no message is delivered, because it can't be recorded" in answer.remark) == (
         UNAVAILABLE,
         True,
     )
-    assert (await popper.committed(), (await popper.ack(0, told[0])).code) == (1, UNAVAILABLE)
-    assert (await popper.change(0, told[0], 60_000)).code == UNAVAILABLE
+    assert (await popper.committed(), (await popper.ack(0, reported[0])).code) == (1, UNAVAILABLE)
+    assert (await popper.change(0, reported[0], 60_000)).code == UNAVAILABLE
     world.disk(NAME).before = None
     if killed:
         await stand.kill_and_start()
@@ -196,11 +196,11 @@ async def test_what_can_not_be_noted_is_not_handed_out(
 
 async def test_a_full_disk_refuses_in_words(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
     await send(stand, 2)
-    told = handles(await popper.pop(count=1))
+    reported = handles(await popper.pop(count=1))
     disk = world.disk(NAME)
     disk.others_bytes = disk.total_bytes * 95 // 100
     await world.run_for(11_000)
-    for answer in (await popper.pop(), await popper.ack(0, told[0]), await popper.change(0, told[0], 1_000)):
+    for answer in (await popper.pop(), await popper.ack(0, reported[0]), await popper.change(0, reported[0], 1_000)):
         assert (answer.code, "disk" in (answer.remark or "")) == (UNAVAILABLE, True)
     disk.others_bytes = 0
     await world.run_for(11_000)
@@ -213,8 +213,8 @@ async def test_a_later_report_replaces_the_former_one(
     """After a round, a start reads no event that was before it."""
     monkeypatch.setattr(recovery, "ROUND_EVENTS_MIN", 20)
     await send(stand, 3)
-    told = handles(await popper.pop(count=2, invisible_ms=60_000))
-    await popper.ack(0, told[0])
+    reported = handles(await popper.pop(count=2, invisible_ms=60_000))
+    await popper.ack(0, reported[0])
     await popper.pop(order=True, count=1, invisible_ms=60_000)
     for number in range(40):
         await stand.send("orders", b"more %d" % number)

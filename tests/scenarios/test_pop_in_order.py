@@ -32,23 +32,23 @@ async def test_a_queue_is_blocked_until_all_is_acknowledged(stand: BrokerStand, 
     blocked = await take(popper)
     assert (blocked.code, blocked.rest_num, blocked.order_count_info) == (210, 0, "")
     assert offsets(await take(popper, queue_id=1)) == [0]
-    told = handles(answer)
+    reported = handles(answer)
     for offset, committed in ((1, 0), (0, 2), (2, 3)):
-        assert (await popper.ack(offset, told[offset])).code == 0
+        assert (await popper.ack(offset, reported[offset])).code == 0
         assert await popper.committed() == committed
     assert offsets(await take(popper)) == [3, 4, 5]
 
 
 async def test_an_acknowledgement_of_what_was_not_taken(stand: BrokerStand, popper: Popper) -> None:
     await send(stand, 6)
-    told = handles(await take(popper))
+    reported = handles(await take(popper))
     for offset in (1, 0):
-        await popper.ack(offset, told[offset])
-    refused = await popper.ack(5, told[0])
+        await popper.ack(offset, reported[offset])
+    refused = await popper.ack(5, reported[0])
     words = "offset is illegal, key:orders@billing@0, old:2, commit:5, next:-1, /10.0.0.9:"
     assert (refused.code, refused.remark.startswith(words)) == (13, True)
-    assert (await popper.ack(0, told[0])).code == 0
-    stale = told[2].replace(told[2].split()[1], "1")
+    assert (await popper.ack(0, reported[0])).code == 0
+    stale = reported[2].replace(reported[2].split()[1], "1")
     assert (await popper.ack(2, stale)).code == 0
     assert await popper.committed() == 2
 
@@ -66,11 +66,11 @@ async def test_what_is_due_comes_again_from_its_queue_and_is_counted(
     assert (again.start_offset_info, again.msg_offset_info) == ("0 0 3", "0 0 3,4,5")
     assert again.order_count_info == "0 qo0%3 1;0 qo0%4 1;0 0 0"
     assert {record.reconsume_times for record in again.body.records} == {0}
-    told = handles(again)
+    reported = handles(again)
     await world.run_for(100)
     now_ms = stand.message_ms
     for offset, invisible_ms in ((3, 1_000), (4, 1_500), (5, 1_500)):
-        changed = await popper.change(offset, told[offset - 3], invisible_ms)
+        changed = await popper.change(offset, reported[offset - 3], invisible_ms)
         assert (changed.code, changed.pop_time, changed.revive_qid) == (0, again.pop_time, 999)
         assert 0 <= changed.invisible_time - (invisible_ms + now_ms - again.pop_time) < 50
     await world.run_for(1_200)
@@ -161,12 +161,12 @@ async def test_a_reset_ends_what_was_taken(stand: BrokerStand, popper: Popper) -
 async def test_a_restart_keeps_the_order(world: SimulatedWorld, stand: BrokerStand, popper: Popper, how: str) -> None:
     await send(stand, 4)
     answer = await take(popper, 3, attempt_id="A1")
-    told = handles(answer)
-    await popper.ack(0, told[0])
-    await popper.change(1, told[1], 20_000)
+    reported = handles(answer)
+    await popper.ack(0, reported[0])
+    await popper.change(1, reported[1], 20_000)
     await (stand.restart() if how == "stop" else stand.kill_and_start())
     assert (await popper.committed(), (await take(popper)).code) == (1, 210)
-    await popper.ack(1, told[1])
+    await popper.ack(1, reported[1])
     assert await popper.committed() == 2
     assert offsets(await take(popper, 1, attempt_id="A1")) == [2]
     await world.run_for(INVISIBLE_MS + 100)
@@ -179,12 +179,12 @@ async def test_a_held_pop_gets_a_queue_that_becomes_free(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper, freed_by: str
 ) -> None:
     await send(stand, 2)
-    told = handles(await take(popper, 1, invisible_ms=2_000))
+    reported = handles(await take(popper, 1, invisible_ms=2_000))
     waiting = asyncio.ensure_future(take(popper, poll_time=15_000))
     await world.run_for(500)
     assert not waiting.done()
     if freed_by == "ack":
-        await popper.ack(0, told[0])
+        await popper.ack(0, reported[0])
     await world.run_for(1_600 if freed_by == "time" else 20)
     assert offsets(waiting.result()) == ([1] if freed_by == "ack" else [0, 1])
 

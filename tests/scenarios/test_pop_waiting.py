@@ -94,10 +94,10 @@ async def test_too_many_pops_of_a_key(world: SimulatedWorld, stand: BrokerStand,
     await world.run_for(100)
     refused = await popper.pop(poll_time=5_000)
     assert (refused.code, refused.remark, refused.start_offset_info) == (209, "NO_MESSAGE_IN_QUEUE", "")
-    asked = [asyncio.ensure_future(stand.ask(Notification("billing", "orders", 0, 5_000, 0))) for _ in range(3)]
+    requested = [asyncio.ensure_future(stand.ask(Notification("billing", "orders", 0, 5_000, 0))) for _ in range(3)]
     await world.run_for(100)
-    assert [one.done() and one.result().polling_full for one in asked] == [False, False, True]
-    for one in [*waiting, *asked]:
+    assert [one.done() and one.result().polling_full for one in requested] == [False, False, True]
+    for one in [*waiting, *requested]:
         one.cancel()
 
 
@@ -128,12 +128,12 @@ async def test_a_pop_whose_client_is_gone_takes_nothing(
 
 @pytest.mark.usefixtures("popper")
 async def test_a_notification_waits_for_a_message(world: SimulatedWorld, stand: BrokerStand) -> None:
-    asked = asyncio.ensure_future(stand.ask(Notification("billing", "orders", -1, 5_000, 0)))
+    requested = asyncio.ensure_future(stand.ask(Notification("billing", "orders", -1, 5_000, 0)))
     other = asyncio.ensure_future(stand.ask(Notification("billing", "orders", 1, 2_000, 0)))
     await world.run_for(500)
     await stand.send("orders", b"a", 2)
     await world.run_for(20)
-    assert (asked.result().has_msg, other.done()) == (True, False)
+    assert (requested.result().has_msg, other.done()) == (True, False)
     await world.run_for(2_000)
     answer = other.result()
     assert (answer.code, answer.has_msg, answer.polling_full) == (0, False, False)

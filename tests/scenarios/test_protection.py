@@ -55,14 +55,14 @@ async def pass_time(stand: Stand, ms: int, *members: Member) -> None:
     await stand.world.run_for(ms=ms)
     for member in members:
         await member.heartbeat()
-        member.told.clear()
+        member.reported.clear()
 
 
 @contextmanager
 def nobody_is_told(*members: Member) -> Iterator[None]:
-    before = [list(member.told) for member in members]
+    before = [list(member.reported) for member in members]
     yield
-    assert [member.told for member in members] == before
+    assert [member.reported for member in members] == before
 
 
 # -- off ---------------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ async def test_by_default_everybody_counts_at_once_and_no_longer_than_the_connec
     await new.lose_connection()
     assert await old.ids() == ["old-a"]
     await new.heartbeat()
-    assert len(old.told) == 3
+    assert len(old.reported) == 3
 
 
 # -- stable time -------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ async def test_who_joins_stable_members_counts_when_it_has_been_there_for_the_st
         assert await old.ids() == ["old-a"]
     await stand.world.run_for(ms=1_000)
     assert await old.ids() == ["old-a", "new-b"]
-    assert (old.told, new.told) == ([GROUP], [GROUP])
+    assert (old.reported, new.reported) == ([GROUP], [GROUP])
 
 
 @pytest.mark.parametrize("stand", [STABLE], indirect=True)
@@ -132,7 +132,7 @@ async def test_who_waits_counts_at_once_when_the_last_stable_member_has_gone(
     await new.heartbeat()
     await getattr(old, way)()
     await stand.world.run_for(ms=5)
-    assert new.told == [GROUP]
+    assert new.reported == [GROUP]
     assert await new.ids() == ["new-b"]
 
 
@@ -183,7 +183,7 @@ async def test_a_member_that_is_not_back_by_then_has_left_and_waits_when_it_come
     await new.lose_connection()
     await stand.world.run_for(ms=GRACE_MS + 500)
     assert await old.ids() == ["old-a"]
-    assert old.told == [GROUP]
+    assert old.reported == [GROUP]
     await new.heartbeat()
     assert await old.ids() == ["old-a"]
 
@@ -194,7 +194,7 @@ async def test_a_goodbye_counts_at_once(stand: Stand, old: Member, new: Member) 
     await pass_time(stand, STABLE_MS + 500, old, new)
     await new.goodbye()
     await stand.world.run_for(ms=5)
-    assert (await old.ids(), old.told) == (["old-a"], [GROUP])
+    assert (await old.ids(), old.reported) == (["old-a"], [GROUP])
 
 
 @pytest.mark.parametrize("stand", [GRACE], indirect=True)

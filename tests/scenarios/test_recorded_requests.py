@@ -152,9 +152,9 @@ async def test_requests_in_pieces_are_whole(shop: Shop) -> None:
     await shop.world.run_for(ms=1)
     transport.write(frames[-1:])
     await shop.world.run_for(ms=1)
-    told = await shop.admin.requests("GET_MAX_OFFSET")
-    assert [one.queue_id for one in told] == [0, 0, 1, 2]
-    assert [one.number for one in told] == sorted({one.number for one in told})
+    reported = await shop.admin.requests("GET_MAX_OFFSET")
+    assert [one.queue_id for one in reported] == [0, 0, 1, 2]
+    assert [one.number for one in reported] == sorted({one.number for one in reported})
 
 
 async def test_only_the_newest_are_kept_and_what_begins_before_them_is_left_out(world: SimulatedWorld) -> None:
@@ -206,8 +206,8 @@ async def test_it_is_read_page_by_page(shop: Shop) -> None:
     reader = PullConsumer("readers", client=shop.producer.client)
     for number in range(2_500):
         await reader.pull(MessageQueue(TOPIC, "broker-a", 0), number)
-    told = await shop.admin.requests("PULL_MESSAGE", group="readers")
-    assert [one.queue_offset for one in told] == list(range(2_500))
+    reported = await shop.admin.requests("PULL_MESSAGE", group="readers")
+    assert [one.queue_offset for one in reported] == list(range(2_500))
 
 
 async def test_a_code_that_does_not_exist_is_reported(shop: Shop) -> None:

@@ -55,7 +55,7 @@ async def answering(
 ) -> AsyncIterator[list[ReceivedMessage]]:
     """A program that answers each message with its body in capitals; what it was asked."""
     machine = world.machine("server", host="10.0.3.1")
-    asked: list[ReceivedMessage] = []
+    requested: list[ReceivedMessage] = []
     async with (
         ClusterClient(NAMESRV, settings or ClientSettings(), machine) as client,
         Producer("servers", client=client) as producer,
@@ -65,13 +65,13 @@ async def answering(
 
         @consumer.listener
         async def answer(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
-            asked.extend(messages)
+            requested.extend(messages)
             await world.run_for(seconds=wait_s)
             await producer.reply(messages[0], messages[0].body.upper(), {"answered-by": "server"})
             return ConsumeStatus.CONSUME_SUCCESS
 
         async with consumer:
-            yield asked
+            yield requested
 
 
 @EITHER_PROTOCOL
@@ -79,7 +79,7 @@ async def answering(
 async def test_a_request_is_answered(world: SimulatedWorld, asks: ClientSettings, answers: ClientSettings) -> None:
     machine = await cluster(world, brokers=2)
     async with (
-        answering(world, answers) as asked,
+        answering(world, answers) as requested,
         ClusterClient(NAMESRV, asks, machine) as client,
         Producer("askers", client=client) as producer,
     ):
@@ -91,7 +91,7 @@ async def test_a_request_is_answered(world: SimulatedWorld, asks: ClientSettings
     }.items()  # fmt: skip
     assert reply.born_host.startswith("10.0.3.1:")
     assert reply.store_host in {f"10.0.1.{number}:10911" for number in (1, 2)}
-    assert reply.get(CORRELATION_ID) == asked[0].get(CORRELATION_ID)
+    assert reply.get(CORRELATION_ID) == requested[0].get(CORRELATION_ID)
     assert reply.get(PUSH_REPLY_TIME)
     assert reply.get(ARRIVE_TIME)
 
@@ -134,11 +134,11 @@ async def test_a_reply_that_comes_too_late_is_stored_and_disturbs_no_request(wor
 
 async def test_the_answering_client_learns_that_the_requesting_one_is_gone(world: SimulatedWorld) -> None:
     machine = await cluster(world)
-    async with answering(world) as asked, Producer("askers", NAMESRV, machine=machine) as producer:
+    async with answering(world) as requested, Producer("askers", NAMESRV, machine=machine) as producer:
         await producer.request(Message(TOPIC, b"ping"), timeout_ms=60_000)
     async with Producer("servers", NAMESRV, machine=machine) as server:
         with pytest.raises(BrokerAnswer, match=r"push reply message fail, channel of <.*> not found\."):
-            await server.reply(asked[0], b"PONG")
+            await server.reply(requested[0], b"PONG")
 
 
 async def test_a_message_that_asks_for_nothing_cannot_be_answered(world: SimulatedWorld) -> None:

@@ -279,10 +279,12 @@ async def test_a_resend_that_a_broker_refuses_says_how_far_it_came(
     resending = world.loop.create_task(dlq.resend())
     await world.until(lambda: shop.ends()["broker-a", 0] == 40, 1_000)
     await set_permission(shop, 4)
-    with pytest.raises(ResendInterrupted, match=r"sent 1\d dead letters, then broker-a/0/1\d failed: NO_PERM") as told:
+    with pytest.raises(
+        ResendInterrupted, match=r"sent 1\d dead letters, then broker-a/0/1\d failed: NO_PERM"
+    ) as reported:
         await resending
-    sent = told.value.report.count
-    assert told.value.report.resent == {TOPIC: sent}
+    sent = reported.value.report.count
+    assert reported.value.report.resent == {TOPIC: sent}
     await set_permission(shop, 6)
     assert (await dlq.resend()).count == 30 - sent
 

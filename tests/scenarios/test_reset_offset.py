@@ -207,15 +207,15 @@ class Member:
     """A client of the group billing."""
 
     def __init__(self, world: SimulatedWorld, codec_byte: int) -> None:
-        self.told: list[dict[MessageQueue, int]] = []
+        self.reported: list[dict[MessageQueue, int]] = []
         dispatcher = Dispatcher()
         dispatcher.handle(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, lambda call: None)
-        dispatcher.handle(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, self._told)
+        dispatcher.handle(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, self._reported)
         dispatcher.handle(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._status)
         self._pool = ConnectionPool(world.machine("consumer", "10.0.0.20"), dispatcher, codec_byte=codec_byte)
 
-    def _told(self, call: Call) -> None:
-        self.told.append(call.request.body.offset_table)
+    def _reported(self, call: Call) -> None:
+        self.reported.append(call.request.body.offset_table)
 
     def _status(self, call: Call) -> Answer:
         return ConsumerStatusAnswer(body=ConsumerStatus({queue(0): 4}))
@@ -241,7 +241,7 @@ async def test_without_server_side_resets_members_are_notified(
     await member.start()
     assert (await reset(stand, timestamp=0)).code == 0
     await world.run_for(seconds=1)
-    assert member.told == [{queue(0): 0, queue(1): 0}]
+    assert member.reported == [{queue(0): 0, queue(1): 0}]
     await member.stop()
 
 

@@ -122,8 +122,8 @@ async def test_each_change_between_full_and_not_is_logged_once(
     for others_bytes in (TIB * 95 // 100, 0) * 2:
         world.disk(NAME).others_bytes = others_bytes
         await world.run_for(seconds=31)
-    told = [(line.level, line.event) for line in logged if line.event in ("disk_full", "disk_has_room")]
-    assert told == [("error", "disk_full"), ("warning", "disk_has_room")] * 2
+    reported = [(line.level, line.event) for line in logged if line.event in ("disk_full", "disk_has_room")]
+    assert reported == [("error", "disk_full"), ("warning", "disk_has_room")] * 2
 
 
 async def test_a_laptop_with_a_full_disk_needs_one_setting(world: SimulatedWorld, stand: BrokerStand) -> None:

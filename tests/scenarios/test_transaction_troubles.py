@@ -52,7 +52,7 @@ async def test_an_advance_after_a_transaction_finds_it_ended(stand: Stand, state
             ]
             await asyncio.gather(*sends)
             assert (await stand.advance(HOUR_MS)).checked == 0
-    assert stand.asked == []
+    assert stand.requested == []
 
 
 @BOTH_PROTOCOLS
@@ -74,7 +74,7 @@ async def test_a_producer_gets_a_check_soon_after_its_broker_was_killed(
         await world.until(lambda: "shop" in producers.producer_table, 1_500, "the broker knows the producer")
         stand.answer = lambda _: COMMIT
         assert (await stand.advance(HOUR_MS)).checked == 4
-        assert len(stand.asked) == 4
+        assert len(stand.requested) == 4
         await world.run_for(seconds=1)
         assert await stand.stored() == [b"x"] * 4
 
@@ -118,16 +118,16 @@ async def test_a_half_message_that_is_older_than_messages_are_kept_is_set_aside_
         await producer.send(Message(TOPIC, b"hello"))
         assert (await stand.pool.ask("10.0.1.1:10911", half)).code == 0
         await stand.advance(60_000)
-    assert stand.asked == []
+    assert stand.requested == []
     assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"old"]
 
 
 async def test_the_producers_of_a_group_get_checks_in_turn(world: SimulatedWorld, stand: Stand) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def producer(name: str) -> TransactionProducer:
         def check(_: ReceivedMessage) -> TransactionState:
-            asked.append(name)
+            requested.append(name)
             return UNKNOWN
 
         return TransactionProducer("shop", NAMESRV, machine=world.machine(name, host="10.0.2.1"), check=check)
@@ -137,7 +137,7 @@ async def test_the_producers_of_a_group_get_checks_in_turn(world: SimulatedWorld
         for _ in range(4):
             await one.send_in_transaction(Message(TOPIC, b"x"), ending(UNKNOWN))
         await stand.advance(10_000)
-    assert sorted(asked) == ["one", "one", "two", "two"]
+    assert sorted(requested) == ["one", "one", "two", "two"]
 
 
 async def test_a_broker_that_never_comes_back_is_looked_for_no_more(world: SimulatedWorld, stand: Stand) -> None:
@@ -159,7 +159,7 @@ async def test_whatever_a_check_raises_is_unknown_and_it_is_checked_again(
     stand: Stand, logged: list[LogLine], error: BaseException, is_async: bool
 ) -> None:
     def fail(_: ReceivedMessage) -> object:
-        if len(stand.asked) == 1:
+        if len(stand.requested) == 1:
             raise error
         return COMMIT
 
@@ -170,7 +170,7 @@ async def test_whatever_a_check_raises_is_unknown_and_it_is_checked_again(
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"x"), ending(UNKNOWN))
         await stand.advance(HOUR_MS)
-        assert len(stand.asked) == 2
+        assert len(stand.requested) == 2
         await producer.send(Message(TOPIC, b"after"))
     assert await stand.stored() == [b"after", b"x"]
     assert [line.event for line in logged].count("transaction_check_raised") == 1

@@ -43,7 +43,7 @@ BOTH_PROTOCOLS = pytest.mark.parametrize("stand", PROTOCOLS, indirect=True)
 class Stand(SimulatedCluster):
     """A cluster, and a program that sends in transactions and remembers what it was asked."""
 
-    asked: list[ReceivedMessage] = field(default_factory=list)
+    requested: list[ReceivedMessage] = field(default_factory=list)
     answer: Callable[[ReceivedMessage], TransactionState] = lambda _: UNKNOWN
 
     async def open(self, brokers: int = 1) -> "Stand":
@@ -53,7 +53,7 @@ class Stand(SimulatedCluster):
 
     def producer(self, name: str = "shop") -> TransactionProducer:
         def check(message: ReceivedMessage) -> TransactionState:
-            self.asked.append(message)
+            self.requested.append(message)
             return self.answer(message)
 
         machine = self.world.machine(name, host="10.0.2.1")
@@ -118,10 +118,10 @@ async def test_a_producer_that_says_nothing_gets_a_check_and_can_commit_then(sta
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"late"), ending(UNKNOWN))
         await stand.world.run_for(seconds=5.5)
-        assert stand.asked == []
+        assert stand.requested == []
         await stand.world.run_for(seconds=1)
-        [asked] = stand.asked
-        assert (asked.topic, asked.body, asked.get("TRANSACTION_CHECK_TIMES")) == (TOPIC, b"late", "1")
+        [requested] = stand.requested
+        assert (requested.topic, requested.body, requested.get("TRANSACTION_CHECK_TIMES")) == (TOPIC, b"late", "1")
     assert await stand.stored() == [b"late"]
 
 
@@ -134,7 +134,7 @@ async def test_a_transaction_that_raises_is_checked(stand: Stand) -> None:
         result = await producer.send_in_transaction(Message(TOPIC, b"x"), execute)
         assert (result.state, str(result.error)) == (UNKNOWN, "the database is gone")
         report = await stand.advance(MINUTE_MS)
-    assert (report.checked, len(stand.asked)) == (1, 1)
+    assert (report.checked, len(stand.requested)) == (1, 1)
     assert await stand.stored() == []
 
 
@@ -144,9 +144,9 @@ async def test_a_producer_that_never_knows_gets_fifteen_checks_and_then_the_mess
         began_ms = stand.world.uptime_ms
         report = await stand.advance(10 * MINUTE_MS)
         assert stand.world.uptime_ms - began_ms < 5_000
-    assert len(stand.asked) == 15
+    assert len(stand.requested) == 15
     assert report.checked == 16  # the last one is set aside
-    assert [message.get("TRANSACTION_CHECK_TIMES") for message in stand.asked] == [str(n) for n in range(1, 16)]
+    assert [message.get("TRANSACTION_CHECK_TIMES") for message in stand.requested] == [str(n) for n in range(1, 16)]
     assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"nobody knows"]
     assert await stand.stored() == []
 
@@ -185,7 +185,7 @@ async def test_without_a_producer_no_check_is_sent_and_it_counts_all_the_same(st
         await producer.send_in_transaction(Message(TOPIC, b"alone"), ending(UNKNOWN))
     await stand.world.run_for(seconds=1)
     await stand.advance(20 * MINUTE_MS)
-    assert stand.asked == []
+    assert stand.requested == []
     assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"alone"]
 
 
@@ -205,7 +205,7 @@ async def test_open_transactions_survive_a_kill_of_the_broker(stand: Stand, powe
         stand.answer = lambda _: COMMIT
         await stand.world.run_for(seconds=60)
     assert await stand.stored() == [b"done", b"open"]
-    assert {message.body for message in stand.asked} == {b"open"}
+    assert {message.body for message in stand.requested} == {b"open"}
 
 
 @pytest.mark.parametrize(("minutes", "stored"), [(2, [b"open"]), (20, [])], ids=["for a while", "for good"])
@@ -221,7 +221,7 @@ async def test_a_half_message_that_can_not_be_read_is_read_again_at_the_next_che
         [path] = [path for path in disk.files if "/commitlog/" in path]
         disk.bad_sectors.append((path, 0, 4096))
         await stand.world.run_for(seconds=60 * minutes)
-        assert stand.asked == []
+        assert stand.requested == []
         disk.bad_sectors.clear()
         await stand.world.run_for(seconds=60)
     assert await stand.stored() == stored
@@ -231,11 +231,11 @@ async def test_a_restart_knows_how_many_checks_were_made(stand: Stand) -> None:
     async with stand.producer() as producer:
         await producer.send_in_transaction(Message(TOPIC, b"open"), ending(UNKNOWN))
         await stand.world.run_for(seconds=40)
-        assert len(stand.asked) == 2
+        assert len(stand.requested) == 2
         await stand.world.stop("broker-a")
         await stand.start_broker()
         await stand.world.run_for(seconds=70)
-    assert [message.get("TRANSACTION_CHECK_TIMES") for message in stand.asked][:3] == ["1", "2", "3"]
+    assert [message.get("TRANSACTION_CHECK_TIMES") for message in stand.requested][:3] == ["1", "2", "3"]
 
 
 async def half_of(stand: Stand, producer: TransactionProducer, body: bytes = b"half") -> EndTransaction:
@@ -289,7 +289,7 @@ async def test_what_a_full_disk_refuses_is_checked_until_it_can_be_stored(
         await producer.send_in_transaction(Message(TOPIC, b"paid"), ending(UNKNOWN))
         disk.bytes_left = 0
         await stand.world.run_for(seconds=600)
-        assert len(stand.asked) > 15
+        assert len(stand.requested) > 15
         assert len(stand.brokers["broker-a"].transactions) == 1
         disk.bytes_left = None
         await stand.world.run_for(seconds=600)
@@ -333,9 +333,9 @@ async def test_a_message_can_ask_to_be_left_alone_for_longer(stand: Stand) -> No
         message.system_properties = {CHECK_IMMUNITY_TIME_IN_SECONDS: "40"}
         await producer.send_in_transaction(message, ending(UNKNOWN))
         await stand.world.run_for(seconds=39)
-        assert stand.asked == []
+        assert stand.requested == []
         await stand.world.run_for(seconds=2)
-        assert len(stand.asked) == 1
+        assert len(stand.requested) == 1
 
 
 async def test_half_messages_are_refused_where_they_cannot_be(world: SimulatedWorld) -> None:
@@ -369,7 +369,7 @@ async def test_a_skipping_clock_waits_for_who_works(stand: Stand) -> None:
         await stand.pool.ask(NAMESRV, Clock("skip"))
         await producer.send_in_transaction(Message(TOPIC, b"worked"), execute)
         await stand.world.run_for(seconds=1)
-    assert stand.asked == []
+    assert stand.requested == []
     assert await stand.stored() == [b"worked"]
 
 
@@ -391,4 +391,4 @@ async def test_a_reset_forgets_open_transactions(stand: Stand) -> None:
         await half_of(stand, producer)
         assert (await stand.pool.ask("10.0.1.1:10911", Reset())).code == 0
         await stand.advance(MINUTE_MS)
-    assert stand.asked == []
+    assert stand.requested == []

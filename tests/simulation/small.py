@@ -25,7 +25,7 @@ def outcome_of(seed: int) -> RunOutcome:
     return play(WORKLOAD, Play(seed, HOURS))
 
 
-def told(seed: int) -> str:
+def reported(seed: int) -> str:
     """All that is to be the same on any machine."""
     outcome = outcome_of(seed)
     return f"{outcome} {outcome.virtual_ms} {outcome.states}"

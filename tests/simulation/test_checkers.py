@@ -105,10 +105,10 @@ def test_members_stand_behind_the_end_of_a_queue_that_has_become_shorter_for_a_w
 def test_what_a_member_stored_of_a_shorter_queue_is_still_there_after_the_next_start(
     offset: int, is_excused: bool
 ) -> None:
-    told = OffsetSeen(40, "billing", PLACE, 6, 5, 2, is_own=False)
+    reported = OffsetSeen(40, "billing", PLACE, 6, 5, 2, is_own=False)
     again = [ProcessEnded(50, "broker-a", "killed"), ProcessBegan(60, "broker-a")]
     kept = OffsetSeen(61, "billing", PLACE, offset, 5, 3, is_own=True)
-    assert bool(said(OffsetsGrow(SYNC), [*BEGINNING, *LOSS, told, *again, kept])) is not is_excused
+    assert bool(said(OffsetsGrow(SYNC), [*BEGINNING, *LOSS, reported, *again, kept])) is not is_excused
 
 
 @pytest.mark.parametrize(("topic", "is_kept"), [("orders", True), (CHECK_MAX_TIME_TOPIC, True), ("", False)])
@@ -121,9 +121,11 @@ def test_a_committed_message_is_delivered_or_set_aside(topic: str, is_kept: bool
 
 
 def test_an_answer_may_have_been_under_way_when_its_broker_lost_power() -> None:
-    began, told = SendBegan(1, "web/1", "orders"), SendAcknowledged(25, "web/1", PLACE, 0, 100)
-    assert not said(NothingLost(ASYNC), [*BEGINNING, began, ProcessEnded(20, "broker-a", "without power", 50), told])
-    assert said(NothingLost(ASYNC), [*BEGINNING, began, ProcessEnded(20, "broker-a", "without power", 500), told])
+    began, reported = SendBegan(1, "web/1", "orders"), SendAcknowledged(25, "web/1", PLACE, 0, 100)
+    assert not said(
+        NothingLost(ASYNC), [*BEGINNING, began, ProcessEnded(20, "broker-a", "without power", 50), reported]
+    )
+    assert said(NothingLost(ASYNC), [*BEGINNING, began, ProcessEnded(20, "broker-a", "without power", 500), reported])
 
 
 @pytest.mark.parametrize(

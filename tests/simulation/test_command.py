@@ -33,9 +33,9 @@ def test_one_seed_is_played_and_written_as_a_page(
     path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", "--seed", "3@abcdef", "--hours", "0.005", "--trace", path]) == 0
-    told = capsys.readouterr()
-    assert "seed 3@abcdef is from another version" in told.err
-    assert "seed 3: all promises kept" in told.out
+    reported = capsys.readouterr()
+    assert "seed 3@abcdef is from another version" in reported.err
+    assert "seed 3: all promises kept" in reported.out
     assert "seed 3 of small.py" in (tmp_path / "simulation-3.html").read_text()
 
 
@@ -53,9 +53,9 @@ def test_what_is_typed_wrong_is_one_line(
     path: str, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert words in told
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert words in reported
+    assert reported.count("\n") == 1
 
 
 def test_an_interrupt_leaves_the_verdict_so_far(
@@ -68,9 +68,9 @@ def test_an_interrupt_leaves_the_verdict_so_far(
 
     monkeypatch.setattr(many, "play_many", interrupted)
     assert main(["simulate", "--seeds", "1000", "--hours", "0.002", path]) == 130
-    told = capsys.readouterr().out
-    assert "simulate: interrupted; so far:" in told
-    assert "simulate: 2 seeds, 0 failed" in told
+    reported = capsys.readouterr().out
+    assert "simulate: interrupted; so far:" in reported
+    assert "simulate: 2 seeds, 0 failed" in reported
 
 
 def test_processes_are_replaced_after_some_runs_and_every_seed_is_played(
@@ -107,10 +107,10 @@ def test_a_page_that_cant_be_written_costs_no_verdict(
 ) -> None:
     (tmp_path / "simulation-3.html").mkdir()
     assert main(["simulate", "--seed", "3", "--hours", "0.002", "--trace", path]) == 1
-    told = capsys.readouterr()
-    assert "seed 3: all promises kept" in told.out
-    assert f"the page simulation-3.html can't be written to {tmp_path}: Is a directory; run the same" in told.err
-    assert told.err.count("\n") == 1
+    reported = capsys.readouterr()
+    assert "seed 3: all promises kept" in reported.out
+    assert f"the page simulation-3.html can't be written to {tmp_path}: Is a directory; run the same" in reported.err
+    assert reported.err.count("\n") == 1
 
 
 def test_a_run_that_stores_nothing_is_no_success(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -192,16 +192,16 @@ def test_a_recall_that_no_slave_has_may_be_lost_in_a_failover(ended_ms: int, how
     assert said(RecallsKept(workload), *LATER, *recall, ProcessEnded(4_500, "broker-a", how), COMES) is is_said
 
 
-ASKED = SendBegan(200_000, "web/1", "orders")
+REQUESTED = SendBegan(200_000, "web/1", "orders")
 
 
 @pytest.mark.parametrize(
     ("events", "is_said"),
     [
-        ([ASKED, ReplyReceived(200_050, "web/1", "web/1")], False),
-        ([ASKED, ReplyReceived(200_050, "web/1", "web/2")], True),
-        ([ASKED, SendFailed(210_000, "web/1", "AnswerTimeout")], True),
-        ([ASKED, FaultBegan(200_001, "kill broker", "broker-a"), SendFailed(210_000, "web/1", "")], False),
+        ([REQUESTED, ReplyReceived(200_050, "web/1", "web/1")], False),
+        ([REQUESTED, ReplyReceived(200_050, "web/1", "web/2")], True),
+        ([REQUESTED, SendFailed(210_000, "web/1", "AnswerTimeout")], True),
+        ([REQUESTED, FaultBegan(200_001, "kill broker", "broker-a"), SendFailed(210_000, "web/1", "")], False),
     ],
     ids=["its own", "another's", "none", "none, and a broker was killed"],
 )

@@ -46,9 +46,9 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES)
 def test_a_body_that_is_none_fails_the_run(body: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seed", "1", *HOURS, _written(SHOP.format(f", body={body}", "", ""))]) == 1
-    told = capsys.readouterr().out
-    assert "orders-producer-1: its messages can't be stored" in told
-    assert BODIES[body] in told
+    reported = capsys.readouterr().out
+    assert "orders-producer-1: its messages can't be stored" in reported
+    assert BODIES[body] in reported
 
 
 LISTENERS = {
@@ -62,8 +62,8 @@ LISTENERS = {
 def test_a_listener_that_is_none_fails_the_run(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     shop = SHOP.format("", ", listener=listen, retries_max=1", "")
     assert main(["simulate", "--seed", "1", *HOURS, _written(text + shop)]) == 1
-    told = capsys.readouterr().out
-    assert f"billing-1: its listener: {LISTENERS[text]}" in told.replace(str(Path.cwd()) + "/", "")
+    reported = capsys.readouterr().out
+    assert f"billing-1: its listener: {LISTENERS[text]}" in reported.replace(str(Path.cwd()) + "/", "")
 
 
 CHECKERS = {
@@ -81,9 +81,9 @@ def test_a_checker_that_raises_fails_the_run_and_the_others_judge_on(
 ) -> None:
     shop = f"class Mine(Checker):\n    {text}\n" + SHOP.format("", "", ", checkers=[Mine]")
     assert main(["simulate", "--seed", "1", *HOURS, _written(shop)]) == 1
-    told = capsys.readouterr().out
-    assert "seed 1: 1 broken promises" in told
-    assert f"the checker itself failed: {CHECKERS[text]}" in told
+    reported = capsys.readouterr().out
+    assert "seed 1: 1 broken promises" in reported
+    assert f"the checker itself failed: {CHECKERS[text]}" in reported
 
 
 @pytest.mark.parametrize("wrong", ["42", "Topic", "Checker"])
@@ -103,7 +103,7 @@ def test_a_seed_without_a_workload_has_failed_and_the_others_are_played(
     text = "made = []\ndef workload(chance):\n    if chance.random() < 0.4: sys.exit(0)\n    "
     shop = SHOP.format("", "", "").replace("workload =", "return")
     assert main(["simulate", "--first", str(first), "--seeds", "6", "--jobs", "1", *HOURS, _written(text + shop)]) == 1
-    told = capsys.readouterr()
-    assert "simulate: 6 seeds," in told.out
-    assert "simulate: 6 seeds, 0 failed" not in told.out
-    assert "shop.py:6: SystemExit: 0 (for seed " in told.err
+    reported = capsys.readouterr()
+    assert "simulate: 6 seeds," in reported.out
+    assert "simulate: 6 seeds, 0 failed" not in reported.out
+    assert "shop.py:6: SystemExit: 0 (for seed " in reported.err

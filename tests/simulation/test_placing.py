@@ -20,8 +20,11 @@ from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")
 
-TOLD: QueuePlace = ("broker-a", "orders", 1)
-SENT: list[RunEvent] = [SendBegan(60_000, "web-1/1", "orders", 65_000), SendAcknowledged(60_010, "web-1/1", TOLD, 0, 0)]
+REPORTED: QueuePlace = ("broker-a", "orders", 1)
+SENT: list[RunEvent] = [
+    SendBegan(60_000, "web-1/1", "orders", 65_000),
+    SendAcknowledged(60_010, "web-1/1", REPORTED, 0, 0),
+]
 
 
 def found(broker: str, topic: str, queue_id: int, at_ms: int = 900_000) -> MessageFound:
@@ -34,9 +37,9 @@ REFUSED = RecallEnded(61_001, "web-1/1", "refused")
 @pytest.mark.parametrize(
     ("events", "is_said"),
     [
-        ([found(*TOLD)], False),
+        ([found(*REPORTED)], False),
         ([found("broker-a", "orders", 0)], True),
-        ([found("broker-a", "orders", 0), found(*TOLD)], False),
+        ([found("broker-a", "orders", 0), found(*REPORTED)], False),
         ([found("broker-b", "orders", 0)], False),
         ([found("broker-a", "%RETRY%billing", 0)], False),
         ([ProcessEnded(70_000, "broker-a", "killed"), found("broker-a", "orders", 0)], False),

@@ -23,7 +23,7 @@ from staticfire.simulation.runs.trace_page import trace_page
 from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
 from staticfire.simulation.workload.strikes import STRIKES, Strike
 from tests.house.source import ROOT
-from tests.simulation.small import HOURS, WORKLOAD, outcome_of, told
+from tests.simulation.small import HOURS, WORKLOAD, outcome_of, reported
 
 pytestmark = pytest.mark.row("S3")
 
@@ -38,17 +38,17 @@ def test_what_another_thread_logs_is_not_part_of_a_run() -> None:
     other = Thread(target=complain)
     other.start()
     try:
-        assert "from_another_thread" not in told(3)
+        assert "from_another_thread" not in reported(3)
     finally:
         over.set()
         other.join()
 
 
 def test_a_seed_is_the_same_run_under_any_hash_seed() -> None:
-    here = told(3)
+    here = reported(3)
     assert "all promises kept" in here
     assert any(f"'{kind}': " in here for kind in STRIKES)  # It counts what broke.
-    program = "from tests.simulation.small import told; print(told(3))"
+    program = "from tests.simulation.small import reported; print(reported(3))"
     environment = {**os.environ, "PYTHONHASHSEED": "4242"}
     there = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False

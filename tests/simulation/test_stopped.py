@@ -54,8 +54,8 @@ def test_processes_end_with_the_one_that_has_started_them(number: signal.Signals
     with _simulate(folder, "--seeds", "3", "--jobs", "1") as simulating:
         simulating.send_signal(number)
         out, errors = simulating.communicate(timeout=WAIT_S)  # Until nobody has them open any more.
-    told = "" if number == signal.SIGKILL else "simulate: interrupted; so far:\nsimulate: 0 seeds, 0 failed"
-    assert out.startswith(told)
+    reported = "" if number == signal.SIGKILL else "simulate: interrupted; so far:\nsimulate: 0 seeds, 0 failed"
+    assert out.startswith(reported)
     assert "Traceback" not in errors
     assert simulating.returncode == (-number if number == signal.SIGKILL else 128 + number)
 
@@ -76,8 +76,8 @@ def test_seeds_that_are_done_count_when_a_process_has_died(folder: Path, capsys:
     dies += "    if multiprocessing.parent_process() and chance.random() > 0.9: os.kill(os.getpid(), signal.SIGKILL)\n"
     Path("dies.py").write_text(f"{HEAD}{dies}    return {SHOP.format('')}")
     assert main(["simulate", "--seeds", "30", "--jobs", "1", "--hours", "0.002", "dies.py"]) == 1
-    told = capsys.readouterr()
-    assert "simulate: stopped; so far:" in told.out
-    assert "0 failed" in told.out
-    assert "simulate: 0 seeds" not in told.out
-    assert "a process of the simulation has died" in told.err
+    reported = capsys.readouterr()
+    assert "simulate: stopped; so far:" in reported.out
+    assert "0 failed" in reported.out
+    assert "simulate: 0 seeds" not in reported.out
+    assert "a process of the simulation has died" in reported.err

@@ -24,10 +24,10 @@ def test_a_trouble_is_there_and_can_be_avoided(name: str) -> None:
 
 def test_a_trouble_is_played_once_per_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", str(EXAMPLES / "lonely_topic.py")]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == "A topic that was made by its first message stays on one broker"
-    assert told[1].strip() == "https://github.com/apache/rocketmq/issues/566"
-    assert [line.split("  ")[0] for line in told[-2:]] == [
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[0] == "A topic that was made by its first message stays on one broker"
+    assert reported[1].strip() == "https://github.com/apache/rocketmq/issues/566"
+    assert [line.split("  ")[0] for line in reported[-2:]] == [
         "RocketMQ's default: made by the first message",
         "autoCreateTopicEnable=false, made before",
     ]

@@ -56,6 +56,6 @@ def test_words_of_the_workload_are_changed() -> None:
     ],
 )
 def test_what_is_wrong_is_reported(name: str, text: str, words: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as reported:
         varied(WORKLOAD, {name: text})
-    assert words in str(told.value)
+    assert words in str(reported.value)

@@ -40,10 +40,10 @@ WRONG = {
 def test_what_is_wrong_is_reported_with_its_line(text: str, tmp_path: Path) -> None:
     path = tmp_path / "shop.py"
     path.write_text(HEAD + text + "\n")
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as reported:
         load_workload(str(path))
-    assert str(told.value).startswith(str(path))
-    assert WRONG[text] in str(told.value)
+    assert str(reported.value).startswith(str(path))
+    assert WRONG[text] in str(reported.value)
 
 
 def test_a_workload_may_be_made_for_each_seed(tmp_path: Path) -> None:

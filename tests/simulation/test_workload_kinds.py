@@ -44,10 +44,10 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_of_another_kind_is_reported(text: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as reported:
         eval(text, HERE)
-    assert WRONG[text] in str(told.value)
-    assert "\n" not in str(told.value)
+    assert WRONG[text] in str(reported.value)
+    assert "\n" not in str(reported.value)
 
 
 def test_what_is_as_good_is_taken() -> None:

@@ -48,7 +48,7 @@ def test_processes_belong_to_another_program(rocketmq):
 @pytest.fixture
 def namesrv() -> Iterator[str]:
     with Up("up", *FREE_PORTS, "--no-grpc") as up:
-        yield up.told("NAMESRV_ADDR")
+        yield up.reported("NAMESRV_ADDR")
 
 
 def test_a_running_up_is_recognised_and_left_as_it_was(pytester: pytest.Pytester, namesrv: str) -> None:

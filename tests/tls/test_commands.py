@@ -117,7 +117,7 @@ def fetch(url: str, ca: Path | None) -> int:
 def test_a_cluster_that_takes_only_tls(certs: Path) -> None:
     settings = ["-c", str(certs / "tls.properties"), "--set", "tls.server.mode=enforcing"]
     with Up("up", *WITH_GRPC, *settings) as up:
-        namesrv, control = up.told("NAMESRV_ADDR"), up.told("CONTROL")
+        namesrv, control = up.reported("NAMESRV_ADDR"), up.reported("CONTROL")
         trust = ("--namesrv", namesrv, "--tls-trust", str(certs / "ca.pem"))
         assert call("send", "orders", "hello", *trust).returncode == 0
         assert "hello" in call("peek", "orders", *trust).stdout
@@ -134,7 +134,7 @@ def test_a_cluster_that_takes_only_tls(certs: Path) -> None:
         assert control.startswith("https://")
         assert fetch(f"{control}/topics", certs / "ca.pem") == 200
         assert fetch(f"http://{urlsplit(control).netloc}/topics", None) == 400
-        for address in (namesrv, up.told("ROCKETMQ_ENDPOINT"), urlsplit(control).netloc):
+        for address in (namesrv, up.reported("ROCKETMQ_ENDPOINT"), urlsplit(control).netloc):
             host, port = address.split(":")
             shown = ssl.get_server_certificate((host, int(port)), ca_certs=str(certs / "ca.pem"))
             assert shown in (certs / "server.pem").read_text()
@@ -143,9 +143,9 @@ def test_a_cluster_that_takes_only_tls(certs: Path) -> None:
 
 def test_by_default_every_port_takes_both(tmp_path: Path) -> None:
     with Up("up", *WITH_GRPC) as up:
-        control = up.told("CONTROL")
+        control = up.reported("CONTROL")
         assert fetch(f"{control}/topics", None) == 200
-        for address in (up.told("NAMESRV_ADDR"), up.told("ROCKETMQ_ENDPOINT"), urlsplit(control).netloc):
+        for address in (up.reported("NAMESRV_ADDR"), up.reported("ROCKETMQ_ENDPOINT"), urlsplit(control).netloc):
             host, port = address.split(":")
             pem = tmp_path / "one.pem"
             pem.write_text(ssl.get_server_certificate((host, int(port))))
@@ -155,8 +155,10 @@ def test_by_default_every_port_takes_both(tmp_path: Path) -> None:
 
 
 def test_run_makes_its_command_use_tls() -> None:
-    told = call("run", "--no-grpc", "--set", "tls.server.mode=enforcing", "--", "sh", "-c", "staticfire topics; env")
-    assert "STATICFIRE_TLS_ENABLE=true" in told.stdout
+    reported = call(
+        "run", "--no-grpc", "--set", "tls.server.mode=enforcing", "--", "sh", "-c", "staticfire topics; env"
+    )
+    assert "STATICFIRE_TLS_ENABLE=true" in reported.stdout
 
 
 @pytest.mark.parametrize(
@@ -178,9 +180,9 @@ async def test_each_flaw_is_named_by_our_client(flaw: Flaw, words: str, tmp_path
 
 def test_a_key_that_doesnt_fit_prevents_the_start(tmp_path: Path) -> None:
     assert call("certificates", "--to", str(tmp_path), "--flaw", Flaw.WRONG_KEY.value).returncode == 0
-    told = call("up", *FREE_PORTS, "-c", str(tmp_path / "tls.properties"))
-    assert told.returncode == 2
-    assert "doesn't fit the certificate" in told.stderr
+    reported = call("up", *FREE_PORTS, "-c", str(tmp_path / "tls.properties"))
+    assert reported.returncode == 2
+    assert "doesn't fit the certificate" in reported.stderr
 
 
 def test_a_member_joins_brokers_that_speak_only_tls(
@@ -219,27 +221,27 @@ def test_the_list_of_processes_shows_no_password(certs: Path, tmp_path: Path) ->
     paths = ["--set", f"tls.server.certPath={certs / 'server.pem'}", "--set", f"tls.server.keyPath={locked}"]
     with Up("up", "--brokers", "2", *FREE_PORTS, *paths, STATICFIRE_TLS_SERVER_KEY_PASSWORD=password) as up:
         commands = {name: Path(f"/proc/{pid}/cmdline").read_bytes() for name, pid in up.pids().items()}
-        namesrv = up.told("NAMESRV_ADDR")
-        told = call("mqadmin", "getNamesrvConfig", "--namesrv", namesrv, "--tls-trust", str(certs / "ca.pem"))
+        namesrv = up.reported("NAMESRV_ADDR")
+        reported = call("mqadmin", "getNamesrvConfig", "--namesrv", namesrv, "--tls-trust", str(certs / "ca.pem"))
     assert len(commands) == 3
     assert not [name for name, command in commands.items() if password.encode() in command]
-    assert password not in told.stdout
-    assert "******" in told.stdout
+    assert password not in reported.stdout
+    assert "******" in reported.stdout
 
 
 def test_refused_connections_are_in_the_journal_and_explained() -> None:
     with Up("up", *FREE_PORTS, "--set", "tls.server.mode=enforcing") as up:
-        namesrv, boot_lines = up.told("NAMESRV_ADDR"), "".join(up.lines)
+        namesrv, boot_lines = up.reported("NAMESRV_ADDR"), "".join(up.lines)
         broker = re.search(r"broker-a, ([\d.]+):(\d+)\]", boot_lines)
         assert broker is not None
         with socket.create_connection((broker[1], int(broker[2]))) as plain:
             plain.sendall(b"\0" * 8)
             assert plain.recv(1) == b"\x15"
-        told = call("journal", "tlsRefused", "--tls", "--namesrv", namesrv, "--json")
+        reported = call("journal", "tlsRefused", "--tls", "--namesrv", namesrv, "--json")
         consume = ("consume", "orders", "--group", "billing", "--timeout", "1s", "--namesrv", namesrv)
         assert call(*consume, STATICFIRE_TLS_ENABLE="false").returncode != 0
         explained = call("explain", "billing", "--tls", "--namesrv", namesrv, "--json")
-    event = json.loads(told.stdout.splitlines()[0])
+    event = json.loads(reported.stdout.splitlines()[0])
     assert event["kind"] == "tlsRefused"
     assert "plain text on an enforcing port" in event["details"]["reason"]
     first = json.loads(explained.stdout)["findings"][0]

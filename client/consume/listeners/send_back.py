@@ -97,7 +97,7 @@ class SendBacks:
             raise ClientError(f"a retry in {retry.topic} isn't safe yet: {result.status.value}")
 
     async def close(self) -> None:
-        """Wait for the sends that are under way."""
+        """Wait for the sends that are in flight."""
         inner, self._inner = self._inner, None
         if inner is not None:
             await inner.backpressure.idle()

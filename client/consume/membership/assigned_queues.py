@@ -112,7 +112,7 @@ class AssignedQueues:
     def restart(self, queue: MessageQueue, start: int) -> bool:
         """Continue at an offset in an owned queue at once: no offset is stored, and no lock is requested.
 
-        Cached messages and pulls under way are forgotten. Return False if the queue isn't owned now.
+        Cached messages and pulls in flight are forgotten. Return False if the queue isn't owned now.
         """
         held = self._table.get(queue)
         if held is None or self._state.is_over:

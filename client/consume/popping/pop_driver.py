@@ -67,7 +67,7 @@ class PopDriver:
         self._spawn = spawn
         self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
         self._saying: dict[asyncio.Task[None], None] = {}
-        """Requests to brokers about messages that are under way."""
+        """Requests to brokers about messages that are in flight."""
         self._acts: dict[type, Callable[[PopQueue, Any], None]] = {
             Ack: lambda _, ack: self._say(self._ack(ack.messages), "acknowledge"),
             Announce: lambda *_: client.send_heartbeats(),

@@ -2,8 +2,8 @@
 
     event         while        then
     assigned      -            pop
-    popped        UNDER WAY    deliver subscribed messages; acknowledge others, which have the same tag hash; pop again
-    pop_failed    UNDER WAY    pause; registration lost by the broker: announce
+    popped        IN FLIGHT    deliver subscribed messages; acknowledge others, which have the same tag hash; pop again
+    pop_failed    IN FLIGHT    pause; registration lost by the broker: announce
     done          any          acknowledge; if PAUSED because it was full, and there is room now: pop
     let_go        any          the same without acknowledging: its time was changed, or the broker redelivers it
     time          PAUSED, due  pop
@@ -48,7 +48,7 @@ class PopQueue:
     """One queue, from when it is taken. Each event returns the instructions to execute, in order."""
 
     is_dropped = False
-    """Always False: messages that were popped are consumed here, whoever pops next."""
+    """Always False: messages that were popped are consumed here, whichever client pops next."""
     # Always unknown for popped messages.
     max_offset = -1
 
@@ -68,7 +68,7 @@ class PopQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it holds no message, and no pop of it is under way."""
+        """Whether it holds no message, and no pop of it is in flight."""
         return not self.cache and not self._is_popping
 
     # -- popping -------------------------------------------------------------------------------------------------

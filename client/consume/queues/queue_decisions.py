@@ -7,10 +7,10 @@ instructions.
 
     event                      while         then
     assigned                   -             pull
-    pulled                     UNDER WAY     deliver new messages, pull again; if the response is outdated (the
+    pulled                     IN FLIGHT     deliver new messages, pull again; if the response is outdated (the
                                              subscription has changed, or the consumer is suspended): ignore it, and
                                              pull again from the same offset
-    pull_failed                UNDER WAY     pause; registration lost by the broker: announce; no such topic: drop
+    pull_failed                IN FLIGHT     pause; registration lost by the broker: announce; no such topic: drop
     done                       any           commit; if PAUSED because it was full, and half of it is free now: pull
     time                       PAUSED, due   pull
     hurry                      PAUSED        pull
@@ -18,7 +18,7 @@ instructions.
     topic lost, lock lost                    worker is busy with it, or when the pause is over
 
 "pull" means: check first whether a pull is allowed. If the consumer is suspended, the lock isn't trusted, the cache is
-full, or the topic isn't subscribed, the queue is PAUSED instead. At most one pull is under way. An event that arrives
+full, or the topic isn't subscribed, the queue is PAUSED instead. At most one pull is in flight. An event that arrives
 too late finds the queue DROPPED, and has no effect.
 
 This class contains what doesn't depend on the order of consumption. The rest is in the policy of the queue:
@@ -85,7 +85,7 @@ class AssignedQueue(Generic[P]):
         """The end of the queue at the last pull."""
         self._state = state
         self._is_retry = is_retry_topic(queue.topic)  # Retries get their original topic back.
-        self._pulled_with: Subscription | None = None  # The subscription of the pull under way.
+        self._pulled_with: Subscription | None = None  # The subscription of the pull in flight.
         self.replica = ReplicaInUse(state.group, queue)
         self._paused_until_ms: float | None = None
         self._is_full = False

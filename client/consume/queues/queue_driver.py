@@ -281,7 +281,7 @@ class QueueDriver:
             self._offsets.drained(queue.queue)
 
     async def let_pulls_commit(self, queues: Iterable[Queue]) -> None:
-        """Wait for pulls under way that carry an older offset: RocketMQ stores the last offset, not the highest."""
+        """Wait for pulls in flight that carry an older offset: RocketMQ stores the last offset, not the highest."""
         self.listening.settle()
         behind = [
             (queue, request)

@@ -27,7 +27,7 @@ def rows(*bodies: bytes, flag: int = 0) -> list[Row]:
 def append_all(store: MessageStore, settled: list[Any], given: list[Row], sys_flag: int = 0) -> list[int]:
     queue = store.queue("orders", 0)
     new = NewRows(queue, 5, HOST, given, sys_flag)
-    return store.put_all(new, MessageMs(1000), lambda *told: settled.append(told), "context")
+    return store.put_all(new, MessageMs(1000), lambda *reported: settled.append(reported), "context")
 
 
 @pytest.mark.parametrize("flag", [0, 7], ids=["plain", "with a flag"])

@@ -29,7 +29,7 @@ class DamagedStand(StoreStand):
 
     def __init__(self, flushed: bool = True) -> None:
         super().__init__(SETTINGS)
-        self.told: list[Finding] = []
+        self.reported: list[Finding] = []
         self.open()
         self.sent: dict[int, list[bytes]] = {0: [], 1: []}
         for number in range(14):
@@ -47,7 +47,7 @@ class DamagedStand(StoreStand):
         settings = StoreSettings(
             **{name: getattr(SETTINGS, name) for name in SETTINGS.__struct_fields__} | {"salvage": salvage}
         )
-        self.store = MessageStore(self.files, FOLDER, settings, tags_code_of, self.told.append)
+        self.store = MessageStore(self.files, FOLDER, settings, tags_code_of, self.reported.append)
         self.report = self.store.open()
 
     def log_files(self) -> list[str]:
@@ -74,9 +74,9 @@ class DamagedStand(StoreStand):
         return bodies
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         report = self.report
-        return bool(self.told or report.is_damaged or report.cut_bytes or report.problems or report.rebuilt)
+        return bool(self.reported or report.is_damaged or report.cut_bytes or report.problems or report.rebuilt)
 
     def check(self) -> list[bytes]:
         """Return what is missing; that has to be reported, and nothing may come that wasn't sent."""
@@ -85,7 +85,7 @@ class DamagedStand(StoreStand):
             consumed, sent = self.consumed(queue_id), self.sent[queue_id]
             assert [body for body in sent if body in consumed] == consumed, "wrong, doubled or out of order"
             missing += [body for body in sent if body not in consumed]
-        assert not missing or self.is_told
+        assert not missing or self.is_reported
         return missing
 
 
@@ -109,7 +109,7 @@ def spoilt(stand: DamagedStand) -> Iterator[None]:
             inode.size = size
         for folder in sorted(set(stand.disk.folders) - folders):
             stand.disk.remove_folder(folder)
-        stand.told.clear()
+        stand.reported.clear()
 
 
 def flip(inode: Inode, at: int, mask: int) -> None:
@@ -254,7 +254,7 @@ def test_a_bad_sector_is_a_damaged_message_and_not_the_end_of_the_process() -> N
     stand.disk.bad_sectors = [(path, 300, 301)]
     stand.open_with()
     assert len(stand.check()) == 1
-    (finding,) = stand.told
+    (finding,) = stand.reported
     assert (finding.kind, finding.topic, finding.reason) == ("damaged_record", "orders", "it can't be read")
     assert stand.store.record_at(finding.log_position) is None
     assert stand.store.stored_ms_of(stand.store.queue("orders", finding.queue_id), finding.queue_offset) is None
@@ -280,7 +280,7 @@ def test_another_error_of_the_disk_is_no_damage() -> None:
     stand.disk.is_bad = fail  # type: ignore[method-assign]
     with pytest.raises(StorageError, match="no memory"):
         stand.store.read(queue, 0, 32)
-    assert not stand.told
+    assert not stand.reported
 
 
 def test_a_damaged_message_is_reported_once_and_counted_once() -> None:
@@ -290,8 +290,8 @@ def test_a_damaged_message_is_reported_once_and_counted_once() -> None:
     flip(stand.disk.files[stand.log_files()[0]], 200, 1)
     for _ in range(3):
         assert len(stand.check()) == 1
-    assert len(stand.told) == stand.store.findings.damaged_records == 1
-    assert stand.told[0].reason == "the CRC of its body does not match"
+    assert len(stand.reported) == stand.store.findings.damaged_records == 1
+    assert stand.reported[0].reason == "the CRC of its body does not match"
 
 
 def test_filtered_reads_are_checked_as_well() -> None:
@@ -372,7 +372,7 @@ def test_exchanged_queue_files_are_rebuilt() -> None:
     stand.disk.files[first], stand.disk.files[second] = stand.disk.files[second], stand.disk.files[first]
     stand.open_with()
     assert stand.check() == []
-    assert {finding.kind for finding in stand.told} == {MENDED_ENTRY}
+    assert {finding.kind for finding in stand.reported} == {MENDED_ENTRY}
 
 
 def test_retention_takes_nothing_whole_that_lies_before_a_hole() -> None:

@@ -21,7 +21,7 @@ def test_the_scrub_finds_what_rots_where_no_client_reads() -> None:
     stand.store.close()
     stand.open_with()
     scrub(stand)
-    assert stand.told == []
+    assert stand.reported == []
     assert stand.store.findings.scrubbed_bytes == stand.store.max_position
     number = 0
     for path in stand.log_files():
@@ -31,10 +31,10 @@ def test_the_scrub_finds_what_rots_where_no_client_reads() -> None:
                 flip(stand.disk.files[path], at, 0x10)
                 scrub(stand)
                 scrub(stand)
-                number += len(stand.told)
-                assert stand.store.findings.damaged_records == len(stand.told)
+                number += len(stand.reported)
+                assert stand.store.findings.damaged_records == len(stand.reported)
                 assert len(stand.check()) <= 1
-                assert len(stand.told) <= 1
+                assert len(stand.reported) <= 1
     assert number > 400
 
 
@@ -48,7 +48,7 @@ def test_the_scrub_mends_entries_by_which_a_filter_would_pass_a_message_over() -
     assert stand.store.read(queue, 0, 32, wanted=lambda it: it == code).record_count == 6
     scrub(stand)
     assert stand.store.read(queue, 0, 32, wanted=lambda it: it == code).record_count == 7
-    assert [finding.kind for finding in stand.told] == ["mended_entry"]
+    assert [finding.kind for finding in stand.reported] == ["mended_entry"]
 
 
 def test_the_scrub_goes_round_a_log_that_grows_and_shrinks() -> None:
@@ -64,7 +64,7 @@ def test_the_scrub_goes_round_a_log_that_grows_and_shrinks() -> None:
         if step is not None:
             stand.store.scrub.looked(step())
             steps += 1
-    assert stand.told == []
+    assert stand.reported == []
     assert steps > 10
 
 
@@ -98,7 +98,7 @@ def test_a_record_of_a_queues_earlier_life_is_put_into_none() -> None:
     stand.open_with()
     assert stand.store.queue("orders", 0).max_offset == 5
     scrub(stand)
-    assert {finding.kind for finding in stand.told} == {"record_beyond"}
+    assert {finding.kind for finding in stand.reported} == {"record_beyond"}
     assert stand.consumed(0) == [b"new %d" % number for number in range(5)]
 
 
@@ -123,14 +123,14 @@ def test_records_behind_the_end_of_their_queue_are_reported_once_per_queue(is_in
         assert stand.store.queue("orders", 0).max_offset == 7
     for _ in range(2):
         scrub(stand)
-    assert [(finding.kind, finding.queue_offset) for finding in stand.told] == [("record_beyond", 7)]
+    assert [(finding.kind, finding.queue_offset) for finding in stand.reported] == [("record_beyond", 7)]
 
 
 def test_as_many_findings_are_reported_as_the_limit_says_and_all_records_are_counted_once() -> None:
-    told: list[Finding] = []
-    findings = Findings(told.append)
+    reported: list[Finding] = []
+    findings = Findings(reported.append)
     for _ in ("the scrub", "a read"):
         for position in range(SHOWN_MAX + 5):
             findings.damaged(Finding(DAMAGED_RECORD, position, "rotten"))
-    assert [finding.log_position for finding in told] == list(range(SHOWN_MAX))
+    assert [finding.log_position for finding in reported] == list(range(SHOWN_MAX))
     assert findings.damaged_records == SHOWN_MAX + 5

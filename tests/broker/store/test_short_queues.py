@@ -264,9 +264,9 @@ def test_a_rebuild_may_be_killed_at_any_step(stand: StoreStand) -> None:
 
 
 @pytest.fixture
-def told(stand: StoreStand) -> list[Finding]:
+def reported(stand: StoreStand) -> list[Finding]:
     """What a store reports after a start that has checked one queue, which was whole."""
-    told: list[Finding] = []
+    reported: list[Finding] = []
     settings = StoreSettings(segment_bytes_max=4096, queue_file_entries=16, queues_checked_at_start=1)
     stand.open()
     stand.send(*BODIES, topic="shipments")
@@ -277,15 +277,17 @@ def told(stand: StoreStand) -> list[Finding]:
     stand.disk.remove_folder(f"{QUEUES}/bills/3")
     stand.process = Process("broker", "127.0.0.1", 9)
     stand.files = SimulatedFiles(stand.process, stand.disk, History(STOPPED))
-    stand.store = MessageStore(stand.files, FOLDER, settings, tags_code_of, told.append)
+    stand.store = MessageStore(stand.files, FOLDER, settings, tags_code_of, reported.append)
     assert stand.store.open().short_queues == 0
-    return told
+    return reported
 
 
-def test_a_queue_that_a_start_did_not_check_is_rebuilt_at_its_first_use(stand: StoreStand, told: list[Finding]) -> None:
+def test_a_queue_that_a_start_did_not_check_is_rebuilt_at_its_first_use(
+    stand: StoreStand, reported: list[Finding]
+) -> None:
     stand.send(b"written meanwhile")
     assert stand.bodies(topic="shipments") == BODIES
-    assert [(it.kind, it.topic, it.queue_offset) for it in told] == [
+    assert [(it.kind, it.topic, it.queue_offset) for it in reported] == [
         (REBUILT_QUEUE, "shipments", 40),
         (REBUILT_QUEUE, "bills", 1),
     ]
@@ -295,16 +297,16 @@ def test_a_queue_that_a_start_did_not_check_is_rebuilt_at_its_first_use(stand: S
     assert stand.bodies(topic="shipments") == BODIES
 
 
-def test_workers_look_at_all_queues(stand: StoreStand, told: list[Finding]) -> None:
+def test_workers_look_at_all_queues(stand: StoreStand, reported: list[Finding]) -> None:
     assert [look() for look in stand.store.looks_at_ends()] == [False]
     stand.store.mend_short_queues()
-    assert len(told) == 2
+    assert len(reported) == 2
     assert [look() for look in stand.store.looks_at_ends()] == [True]
     assert stand.bodies(topic="shipments") == BODIES
 
 
 def test_a_queue_that_can_not_be_rebuilt_now_is_rebuilt_by_the_next_request(
-    stand: StoreStand, told: list[Finding]
+    stand: StoreStand, reported: list[Finding]
 ) -> None:
     segment = max(path for path in stand.disk.files if "/commitlog/" in path)
     stand.disk.is_bad = lambda path, *_: path == segment and _fail()  # type: ignore[method-assign]
@@ -319,9 +321,9 @@ def _fail() -> bool:
     raise OSError(errno.ENOMEM, "no memory")
 
 
-def test_a_topic_that_is_deleted_needs_no_files(stand: StoreStand, told: list[Finding]) -> None:
+def test_a_topic_that_is_deleted_needs_no_files(stand: StoreStand, reported: list[Finding]) -> None:
     stand.store.delete_queues("shipments")
     stand.store.delete_queues("bills")
     assert stand.store.queue("shipments", 0).max_offset == 0
     assert [look() for look in stand.store.looks_at_ends()] in ([], [True])
-    assert not told
+    assert not reported

@@ -35,7 +35,7 @@ def heartbeat(name: str, client: str, *consumers: dict[str, object], producers: 
         "consumerDataSet": list(consumers),
         "producerDataSet": [{"groupName": one} for one in producers],
     }
-    return Ask(name, 34, {}, body, over=client, told=True)
+    return Ask(name, 34, {}, body, over=client, reported=True)
 
 
 def members(name: str, group: str = GROUP) -> Ask:
@@ -43,7 +43,7 @@ def members(name: str, group: str = GROUP) -> Ask:
 
 
 def unregister(name: str, client: str, **fields: str) -> Ask:
-    return Ask(name, 35, {"clientID": client, **fields}, over=client, told=True)
+    return Ask(name, 35, {"clientID": client, **fields}, over=client, reported=True)
 
 
 def steps() -> Iterator[Step]:

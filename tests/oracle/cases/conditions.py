@@ -67,14 +67,16 @@ def choose(text: str) -> Ask:
 def heartbeat(name: str, text: str, version: int, kind: str = "SQL92") -> Ask:
     wanted = {"topic": TOPIC, "subString": text, "subVersion": version, "expressionType": kind}
     tags: dict[str, object] = {"tagsSet": ["a"], "codeSet": [97]} if kind == "TAG" else {"tagsSet": [], "codeSet": []}
-    told = consumer(GROUP, subscriptionDataSet=[{**wanted, **tags, "classFilterMode": False}])
-    return Ask(name, 34, {}, {"clientID": "{run}c", "consumerDataSet": [told], "producerDataSet": []}, over="chooser")
+    reported = consumer(GROUP, subscriptionDataSet=[{**wanted, **tags, "classFilterMode": False}])
+    return Ask(
+        name, 34, {}, {"clientID": "{run}c", "consumerDataSet": [reported], "producerDataSet": []}, over="chooser"
+    )
 
 
 def _by_heartbeat() -> Iterator[Step]:
     def pull(name: str, version: int, **changes: Value) -> Ask:
-        asked = fields("b = 'not this one'", sysFlag="0", subVersion=str(version), **changes)
-        return Ask(f"choose by heartbeat: {name}", 11, asked, reads="records")
+        requested = fields("b = 'not this one'", sysFlag="0", subVersion=str(version), **changes)
+        return Ask(f"choose by heartbeat: {name}", 11, requested, reads="records")
 
     yield heartbeat("heartbeat with a condition", "a = 3", 5)
     yield pull("the condition", 5)
@@ -105,8 +107,8 @@ def _held() -> Iterator[Step]:
     name = "{run}held-conditions"
     yield topic(name)
     for what, text in (("wanted", "a = 'x'"), ("unwanted", "a = 'y'"), ("unknown", "c = 'x'")):
-        asked = fields(text, topic=name, sysFlag=waits, suspendTimeoutMillis="9000")
-        yield Ask(f"hold for what is {what}", 11, asked, over=f"held {what}", later=True)
+        requested = fields(text, topic=name, sysFlag=waits, suspendTimeoutMillis="9000")
+        yield Ask(f"hold for what is {what}", 11, requested, over=f"held {what}", later=True)
     yield Pause(200)
     yield send("wake the choosers", topic=name, properties="a\x01x\x02")
     for what in ("wanted", "unwanted", "unknown"):

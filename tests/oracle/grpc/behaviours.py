@@ -67,7 +67,7 @@ class Shop:
     async def ack(self, *messages: pb.Message) -> Facts:
         """Acknowledge."""
         handles = [one.system_properties.receipt_handle for one in messages]
-        return await self.side.asked("AckMessage", ack(self.topic, self.group, *handles), self.group)
+        return await self.side.requested("AckMessage", ack(self.topic, self.group, *handles), self.group)
 
     async def change(self, one: pb.Message, seconds: int) -> Any:
         """Change an invisible time."""
@@ -102,12 +102,14 @@ async def acknowledgements(side: EndpointSide) -> Facts:
     facts = {f"once {key}": value for key, value in (await shop.ack(first)).items()}
     facts |= {f"twice {key}": value for key, value in (await shop.ack(first)).items()}
     handles = second.system_properties.receipt_handle, "garbage"
-    with_others = await side.asked("AckMessage", ack(shop.topic, shop.group, *handles), shop.group)
+    with_others = await side.requested("AckMessage", ack(shop.topic, shop.group, *handles), shop.group)
     facts |= {f"with garbage {key}": value for key, value in with_others.items()}
     other = f"{shop.group}-other"
     await side.telemetry(consumer_settings(other, shop.topic), other)
     theirs = ack(shop.topic, other, third.system_properties.receipt_handle)
-    facts |= {f"another group's {key}": value for key, value in (await side.asked("AckMessage", theirs, other)).items()}
+    facts |= {
+        f"another group's {key}": value for key, value in (await side.requested("AckMessage", theirs, other)).items()
+    }
     return facts
 
 
@@ -189,7 +191,7 @@ async def dead_letters(side: EndpointSide) -> Facts:
     (one,) = await shop.until()
     request = bury(shop.topic, shop.group, one.system_properties.receipt_handle)
     facts |= {f"buried {key}": v for key, v in (
-        await side.asked("ForwardMessageToDeadLetterQueue", request, shop.group)).items()}  # fmt: skip
+        await side.requested("ForwardMessageToDeadLetterQueue", request, shop.group)).items()}  # fmt: skip
     dead = Shop(side, "dies-reader")
     dead.topic = f"%DLQ%{shop.group}"
     await side.telemetry(consumer_settings(dead.group, dead.topic), dead.group)
@@ -222,8 +224,10 @@ async def transactions(side: EndpointSide) -> Facts:
         entry = await shop.send(name, message_type=pb.TRANSACTION)
         facts[f"{name} id"] = entry.transaction_id == entry.message_id
         for time_s in ("first", "second"):
-            told = await side.asked("EndTransaction", end(shop.topic, entry.transaction_id, resolution), shop.topic)
-            facts |= {f"{name} {time_s} {key}": value for key, value in told.items()}
+            reported = await side.requested(
+                "EndTransaction", end(shop.topic, entry.transaction_id, resolution), shop.topic
+            )
+            facts |= {f"{name} {time_s} {key}": value for key, value in reported.items()}
     (one,) = await shop.until()
     facts |= {"got": ids([one]), "type": one.system_properties.message_type, "user": sorted(one.user_properties)}
     return facts | {"more": ids(await shop.received())}
@@ -240,12 +244,12 @@ async def delays_and_recalls(side: EndpointSide) -> Facts:
         answer = await side.unary("SendMessage", send(late), shop.topic)
         handles[name] = answer.entries[0].recall_handle
     request = pb.RecallMessageRequest(topic=resource(shop.topic), recall_handle=handles["never"])
-    facts = {f"recall {key}": value for key, value in (await side.asked("RecallMessage", request)).items()}
+    facts = {f"recall {key}": value for key, value in (await side.requested("RecallMessage", request)).items()}
     got = await shop.until()
     took_s = time.time() - began
     facts |= {"got": ids(got), "in time": 2 < took_s < 6.5, "type": got[0].system_properties.message_type}
     request = pb.RecallMessageRequest(topic=resource(shop.topic), recall_handle=handles["soon"])
-    late_facts = await side.asked("RecallMessage", request)
+    late_facts = await side.requested("RecallMessage", request)
     facts |= {f"recall too late {key}": value for key, value in late_facts.items()}
     return facts | {"more": ids(await shop.received())}
 
@@ -255,11 +259,11 @@ async def goodbyes(side: EndpointSide) -> Facts:
     shop = await Shop(side, "bye").open()
     request = pb.NotifyClientTerminationRequest(group=resource(shop.group))
     beat = pb.HeartbeatRequest(group=resource(shop.group), client_type=pb.SIMPLE_CONSUMER)
-    facts = {f"alive {k}": v for k, v in (await side.asked("Heartbeat", beat, shop.group)).items()}
-    facts |= {f"bye {k}": v for k, v in (await side.asked("NotifyClientTermination", request, shop.group)).items()}
-    facts |= {f"dead {k}": v for k, v in (await side.asked("Heartbeat", beat, shop.group)).items()}
+    facts = {f"alive {k}": v for k, v in (await side.requested("Heartbeat", beat, shop.group)).items()}
+    facts |= {f"bye {k}": v for k, v in (await side.requested("NotifyClientTermination", request, shop.group)).items()}
+    facts |= {f"dead {k}": v for k, v in (await side.requested("Heartbeat", beat, shop.group)).items()}
     return facts | {f"bye {k}": v for k, v in (
-        await side.asked("NotifyClientTermination", request, shop.group)).items()}  # fmt: skip
+        await side.requested("NotifyClientTermination", request, shop.group)).items()}  # fmt: skip
 
 
 async def questions_of_administrators(side: EndpointSide) -> Facts:

@@ -56,7 +56,7 @@ class EndpointSide:
         assert answer.messages, (rpc, answer.status, answer.words)
         return getattr(pb, f"{rpc}Response").FromString(answer.messages[0])
 
-    async def asked(self, rpc: str, request: PbMessage, client: str | None = CLIENT) -> Facts:
+    async def requested(self, rpc: str, request: PbMessage, client: str | None = CLIENT) -> Facts:
         """Call; return what is comparable of the answer."""
         return facts_of(rpc, await self.call(rpc, request, client))
 
@@ -78,8 +78,8 @@ async def heard(answer: Answer) -> None:
 
 def metadata(client: str | None, language: str) -> list[tuple[str, str]]:
     """Return what a client says with each call."""
-    told = [("x-mq-language", language), ("x-mq-client-version", "5.2.0"), ("x-mq-protocol", "v2")]
-    return told if client is None else [*told, ("x-mq-client-id", client)]
+    reported = [("x-mq-language", language), ("x-mq-client-version", "5.2.0"), ("x-mq-protocol", "v2")]
+    return reported if client is None else [*reported, ("x-mq-client-id", client)]
 
 
 def facts_of(rpc: str, answer: Answer) -> Facts:
@@ -89,8 +89,8 @@ def facts_of(rpc: str, answer: Answer) -> Facts:
         facts["words"] = answer.words
     name = "TelemetryCommand" if rpc == "Telemetry" else f"{rpc}Response"
     for number, data in enumerate(answer.messages):
-        told = MessageToDict(getattr(pb, name).FromString(data))
-        facts |= {f"{number}.{path}": value for path, value in _flat(told)}
+        reported = MessageToDict(getattr(pb, name).FromString(data))
+        facts |= {f"{number}.{path}": value for path, value in _flat(reported)}
     return facts
 
 

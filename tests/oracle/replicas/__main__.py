@@ -67,7 +67,7 @@ def tools(theirs: Pair, ours: Pair, namesrvs: tuple[str, str]) -> list[str]:
             said = []
             for pair, namesrv in zip((theirs, ours), namesrvs, strict=True):
                 facts = {"namesrv": namesrv, "master": pair.addresses[0], "slave": pair.addresses[1]}
-                said.append(pair.told(heard(admin, one.arguments.format(**facts).split())))
+                said.append(pair.reported(heard(admin, one.arguments.format(**facts).split())))
             difference = one.difference(*said)
             if difference:
                 found.append(f"mqadmin {one.arguments}: {difference}")

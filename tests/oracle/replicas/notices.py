@@ -61,20 +61,20 @@ def notices(pair: Pair) -> Iterator[tuple[str, Any]]:
     master, first, second = (Member(pair, broker_id) for broker_id in (0, 1, 2))
     names = {master.address: "MASTER", first.address: "FIRST", second.address: "SECOND"}
 
-    def told(member: Member) -> list[str]:
+    def reported(member: Member) -> list[str]:
         text = [str(sorted(each.items())) for each in member.notices()]
         for address, name in names.items():
             text = [each.replace(address, name) for each in text]
         return text
 
     master.die()
-    yield "master dies: the first slave is notified", told(first)
-    yield "master dies: the second one, too", told(second)
+    yield "master dies: the first slave is notified", reported(first)
+    yield "master dies: the second one, too", reported(second)
     back = Member(pair, 0)
     names[back.address] = "MASTER"
-    yield "master returns: the first slave is notified", told(first)
-    yield "master returns: it isn't", told(back)
+    yield "master returns: the first slave is notified", reported(first)
+    yield "master returns: it isn't", reported(back)
     second.die()
-    yield "a slave dies: the others aren't notified", [*told(first), *told(back)]
+    yield "a slave dies: the others aren't notified", [*reported(first), *reported(back)]
     for each in (first, back):
         each.die()

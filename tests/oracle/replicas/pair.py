@@ -60,7 +60,7 @@ class Pair:
     def ask(self, line: Line, code: int, fields: Mapping[str, Any], body: bytes = b"") -> Reply:
         return line.answer(line.send(code, {name: str(value) for name, value in fields.items()}, body, {}))
 
-    def told(self, text: str) -> str:
+    def reported(self, text: str) -> str:
         """Return a text without what differs between the pairs."""
         for address, name in self.names.items():
             text = text.replace(address, name)

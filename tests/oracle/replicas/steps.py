@@ -50,10 +50,10 @@ def plain(reply: Reply) -> dict[str, Any]:
 def routes(pair: Pair) -> Iterator[Step]:
     """The ids and addresses that clients and tools get."""
     route = read_json(pair.ask(pair.nameserver, ROUTE, {"topic": pair.topic}).body)
-    yield "route", pair.told(str(sorted(route["brokerDatas"][0]["brokerAddrs"].items())))
+    yield "route", pair.reported(str(sorted(route["brokerDatas"][0]["brokerAddrs"].items())))
     yield "route: queues", [{**queue, "topicSysFlag": 0} for queue in route["queueDatas"]]
     group = pair.ask(pair.nameserver, MEMBERS, {"clusterName": "DefaultCluster", "brokerName": pair.name})
-    yield "member group", pair.told(str(sorted(read_json(group.body)["brokerMemberGroup"]["brokerAddrs"].items())))
+    yield "member group", pair.reported(str(sorted(read_json(group.body)["brokerMemberGroup"]["brokerAddrs"].items())))
     for name, line in (("master", pair.master), ("slave", pair.slave)):
         yield f"{name}: HA status", _ha(pair, line)
         yield f"{name}: is active", read_json(pair.ask(line, RUNTIME, {}).body)["table"]["brokerActive"]
@@ -199,14 +199,14 @@ def dead_slave(pair: Pair) -> Iterator[Step]:
     pair.kill()
     pair.until_alone()
     route = read_json(pair.ask(pair.nameserver, ROUTE, {"topic": pair.topic}).body)
-    yield "dead slave: route", pair.told(str(sorted(route["brokerDatas"][0]["brokerAddrs"].items())))
+    yield "dead slave: route", pair.reported(str(sorted(route["brokerDatas"][0]["brokerAddrs"].items())))
     yield "dead slave: queues", [{**queue, "topicSysFlag": 0} for queue in route["queueDatas"]]
     table = read_json(pair.ask(pair.nameserver, CLUSTER_INFO, {}).body)["brokerAddrTable"]
-    yield "dead slave: cluster", pair.told(str(sorted(table[pair.name]["brokerAddrs"].items())))
+    yield "dead slave: cluster", pair.reported(str(sorted(table[pair.name]["brokerAddrs"].items())))
     group = pair.ask(pair.nameserver, MEMBERS, {"clusterName": "DefaultCluster", "brokerName": pair.name})
     yield (
         "dead slave: members",
-        pair.told(str(sorted(read_json(group.body)["brokerMemberGroup"]["brokerAddrs"].items()))),
+        pair.reported(str(sorted(read_json(group.body)["brokerMemberGroup"]["brokerAddrs"].items()))),
     )
     yield "dead slave: HA status", _ha(pair, master)
     yield "dead slave: send", _sent(pair)
