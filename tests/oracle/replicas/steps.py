@@ -180,6 +180,7 @@ def statuses(pair: Pair) -> Iterator[Step]:
     pair.configure(master, slaveTimeout=TIMEOUT_MS)
     assert pair.freeze is not None
     assert pair.thaw is not None
+    pair.until_together()
     pair.freeze()
     try:
         yield "sync: frozen slave", _sent(pair)
