@@ -69,6 +69,7 @@ class GroupStateHandlers:
             answers_pulls=state.readable,
             locks=list(self._locks(request.group)),
             popped=self._pops.taken_by(request.group),
+            popped_in_order=self._pops.taken_in_order(request.group),
             returned=list(self._returned(request.group)),
             refused=list(self._refused(request.group)),
             resets=list(self._resets(request.group)),

@@ -119,8 +119,12 @@ class LazyPopService:
         return [] if self.service is None else list(self.service.unrest())
 
     def taken_by(self, group: str) -> list[PoppedState]:
-        """Return what a group has popped and not acknowledged."""
+        """Return what a group has popped, not in order, and not acknowledged."""
         return [] if self.service is None else list(self.service.taken_by(group))
+
+    def taken_in_order(self, group: str) -> list[PoppedState]:
+        """Return what a group has popped in order and not acknowledged."""
+        return [] if self.service is None else list(self.service.taken_in_order(group))
 
     def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
         """Return how many messages of a queue a group has popped and not acknowledged: not in order, and in order.

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from msgspec.structs import replace
 
 from staticfire.broker.pop.events import GroupQueue, OrderState
-from staticfire.broker.pop.in_flight import DUE_MS_MAX, NEVER_MS
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, NEVER_MS, NOBODY
 from staticfire.protocol.pop_handles import OrderCounts, QueueKey
 
 # A state is dropped if it wasn't used for this time.
@@ -98,6 +98,10 @@ class OrderStates:
                     if offset not in state.acked and offset in owners:
                         yield free_ms, owners[offset]
 
+    def owner(self, place: GroupQueue, offset: int) -> int:
+        """Return the number of the client that has a message; NOBODY if none has it."""
+        return self._owners.get((place.group, place.topic, place.queue_id), {}).get(offset, NOBODY)
+
     def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
         """Drop the states for which `is_gone` is true; return their queues."""
         gone = [place for place, _ in self if is_gone(place)]
@@ -135,9 +139,13 @@ class OrderStates:
 
 def free_at_ms(state: OrderState) -> int | None:
     """Return when all messages that aren't acknowledged are visible again; None if all are acknowledged."""
+    return max(visible_again(state).values(), default=None)
+
+
+def visible_again(state: OrderState) -> dict[int, int]:
+    """Return the offsets of the messages that aren't acknowledged, and when each is visible again."""
     default_ms = min(state.pop_ms + state.invisible_ms, DUE_MS_MAX)
-    left = [state.visible_ms.get(offset, default_ms) for offset in state.offsets if offset not in state.acked]
-    return max(left) if left else None
+    return {offset: state.visible_ms.get(offset, default_ms) for offset in state.offsets if offset not in state.acked}
 
 
 def is_blocked(state: OrderState | None, attempt_id: str | None, now_ms: int) -> bool:

@@ -1,7 +1,7 @@
 """POP at one broker: its parts, and the loops that run them."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from staticfire.broker.clock.due_loop import DueLoop
@@ -9,9 +9,9 @@ from staticfire.broker.clock.quiescence import PUSH
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
-from staticfire.broker.pop.events import GroupQueue
+from staticfire.broker.pop.events import GroupQueue, OrderState
 from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, POP_MS_MAX, CheckPoint, PoppedQueue, joined_runs
-from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
+from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked, visible_again
 from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
 from staticfire.broker.pop.tables import PopTables
@@ -136,7 +136,7 @@ class PopService:
                 yield self._described(place, [client.client_id or ""], "messages are being consumed")
 
     def taken_by(self, group: str) -> Iterator[PoppedState]:
-        """Yield what a group has popped and not acknowledged, by queue. Messages that were given back are separate."""
+        """Yield what a group has popped, not in order, and not acknowledged. What was given back is separate."""
         for queue in self._tables.in_flight:
             taken = list(queue) if queue.place.group == group else []
             for failed in (False, True):
@@ -145,13 +145,30 @@ class PopService:
                     yield self._taken(queue.place, of_kind, failed)
 
     def _taken(self, place: GroupQueue, taken: list[CheckPoint], failed: bool) -> PoppedState:
-        found = (self._tables.owners.connection(one.owner) for one in taken)
-        clients = {one.client_id or one.peer.address: None for one in found if one is not None}
         dues = [one.due_ms for one in taken]
         return PoppedState(
-            place.topic, place.queue_id, sum(one.messages.bit_count() for one in taken), list(clients),
-            min(one.pop_ms for one in taken), min(dues), max(dues), joined_runs(taken)[:OFFSET_RUNS_MAX], failed,
+            place.topic, place.queue_id, sum(one.messages.bit_count() for one in taken),
+            self._clients(one.owner for one in taken), min(one.pop_ms for one in taken), min(dues), max(dues),
+            joined_runs(taken)[:OFFSET_RUNS_MAX], failed,
         )  # fmt: skip
+
+    def taken_in_order(self, group: str) -> Iterator[PoppedState]:
+        """Yield what a group has popped in order and not acknowledged, for each queue that waits for it."""
+        now_ms = self._state.clock.message_ms()
+        for place, state in self._tables.orders:
+            if place.group == group and is_blocked(state, None, now_ms):
+                yield self._taken_in_order(place, state)
+
+    def _taken_in_order(self, place: GroupQueue, state: OrderState) -> PoppedState:
+        left = visible_again(state)
+        clients = self._clients(self._tables.orders.owner(place, offset) for offset in left)
+        dues = left.values()
+        return PoppedState(place.topic, place.queue_id, len(left), clients, state.pop_ms, min(dues), max(dues))
+
+    def _clients(self, owners: Iterable[int]) -> list[str]:
+        """Return the names of the clients with these numbers that are still connected."""
+        found = map(self._tables.owners.connection, owners)
+        return list(dict.fromkeys(one.client_id or one.peer.address for one in found if one is not None))
 
     def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
         """Return how many messages of a queue a group has popped and not acknowledged: not in order, and in order."""

@@ -48,6 +48,8 @@ class GroupSurvey:
         # The current time of those brokers that report it.
         self._wall_ms: dict[str, int] = {}
         self._popped: dict[MessageQueue, list[PoppedState]] = {}
+        self._in_order: dict[MessageQueue, int] = {}
+        """How many messages were popped in order and aren't acknowledged."""
         self._returned: dict[MessageQueue, ReturnedState] = {}
         self._offsets: dict[MessageQueue, GroupOffset] = {}
         self._not_begun: set[str] = set()
@@ -121,6 +123,8 @@ class GroupSurvey:
             findings |= {(one.kind, one.subject): one.words for one in answer.body.findings}
             for popped in answer.body.popped:
                 self._popped.setdefault(MessageQueue(popped.topic, name, popped.queue_id), []).append(popped)
+            for taken in answer.body.popped_in_order:
+                self._in_order[MessageQueue(taken.topic, name, taken.queue_id)] = taken.count
             for reset in answer.body.resets:
                 if reset.is_pending:
                     self._being_reset.add(MessageQueue(reset.topic, name, reset.queue_id))
@@ -180,7 +184,8 @@ class GroupSurvey:
         working_from = min((one.offsets[0][0] for one in popped if not one.failed and one.offsets), default=-1)
         return QueueProgress(
             *queue, offset.consumer_offset, offset.broker_offset,
-            max(0, offset.pull_offset - offset.consumer_offset) + unacknowledged, offset.last_timestamp,
+            max(0, offset.pull_offset - offset.consumer_offset) + unacknowledged + self._in_order.get(queue, 0),
+            offset.last_timestamp,
             *holdings.owners(queue), unacknowledged, working_from, queue.topic not in self._not_begun,
             self._reported(queue, holdings), self._firsts.get(queue, 0),
         )  # fmt: skip

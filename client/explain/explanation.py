@@ -96,7 +96,7 @@ def explain(facts: GroupFacts) -> Explanation:
 
 def _headline(facts: GroupFacts) -> str:
     lag = total(facts.queues())
-    popped = sum(one.count for state in facts.states.values() for one in state.popped)
+    popped = sum(one.count for state in facts.states.values() for one in (*state.popped, *state.popped_in_order))
     members = count(len(facts.members), "member")
     if not facts.is_known:
         return f"{facts.group}: unknown"

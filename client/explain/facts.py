@@ -55,6 +55,8 @@ class QueueFacts(msgspec.Struct):
 
     unacknowledged: int = 0
     """Messages that were popped and aren't acknowledged; `consumed` is past them."""
+    taken_in_order: int = 0
+    """Messages that were popped in order and aren't acknowledged: the queue waits for them. They are in the backlog."""
 
     @property
     def lag(self) -> int:
@@ -63,7 +65,7 @@ class QueueFacts(msgspec.Struct):
 
     @property
     def backlog(self) -> int:
-        """The same without those that were popped: they are at members."""
+        """The same without those that were popped, but not in order: they are at members."""
         return lag_of(self.end, self.consumed, self.first)
 
     @property

@@ -152,6 +152,10 @@ class FactsReader:
                 queue = by_queue.get(MessageQueue(popped.topic, name, popped.queue_id))
                 if queue is not None:
                     queue.unacknowledged += popped.count
+            for popped in state.popped_in_order:
+                queue = by_queue.get(MessageQueue(popped.topic, name, popped.queue_id))
+                if queue is not None:
+                    queue.taken_in_order = popped.count
 
     async def _faults(self) -> None:
         """Add the rules for injected faults; RocketMQ has none."""

@@ -137,7 +137,9 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
     is_push = facts.view.consume_type == PUSH
     left: dict[tuple[str, ...], list[QueueFacts]] = {}
     for queue in facts.queues():
-        if queue.is_popped and _is_left(facts, queue) and (_is_late(facts, queue) or not is_push):
+        if not queue.is_popped or queue.taken_in_order:
+            continue  # Until what was popped in order is acknowledged, a request gets nothing.
+        if _is_left(facts, queue) and (_is_late(facts, queue) or not is_push):
             left.setdefault(tuple(queue.owners), []).append(queue)
     for owners, queues in left.items():
         last_ms = max(queue.last_pull_ms for queue in queues)

@@ -5,6 +5,7 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 
 from collections.abc import Iterable
 
+from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 from staticfire.client.explain.of_queues import STUCK_MS
@@ -20,7 +21,12 @@ LOOPBACK = ("127.", "localhost", "[::1]")
 
 def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Messages that were popped and aren't acknowledged: they are invisible to other members for a while."""
-    taken = [(name, one) for name, state in facts.states.items() for one in state.popped if not one.failed]
+    taken = [
+        (name, one)
+        for name, state in facts.states.items()
+        for one in (*state.popped, *state.popped_in_order)
+        if not one.failed
+    ]
     if taken:
         yield _popped(facts, taken)
     failed = [(name, one) for name, state in facts.states.items() for one in state.popped if one.failed]
@@ -49,11 +55,13 @@ def _popped(facts: GroupFacts, taken: list[tuple[str, PoppedState]]) -> ExplainF
     words += (
         f"them until {format_moment(next_ms)}, in {format_duration(max(0, next_ms - facts.message_ms))} of message time"
     )
-    evidence = [
-        f"{one.topic} {name}/{one.queue_id}: {one.count:,} at {named(one.clients) or 'no client'}, until "
-        f"{format_moment(one.last_ms)}"
-        for name, one in taken
-    ]
+    waiting = {queue.queue: queue.backlog - queue.taken_in_order for queue in facts.queues() if queue.taken_in_order}
+    evidence = []
+    for name, one in taken:
+        place = MessageQueue(one.topic, name, one.queue_id)
+        line = f"{place}: {one.count:,} at {named(one.clients) or 'no client'}, until {format_moment(one.last_ms)}"
+        after = waiting.get(place, 0)
+        evidence.append(f"{line}, in order: {count(after, 'message')} after them must wait" if after else line)
     evidence.append(f"the first was taken {format_duration(max(0, age_ms) // 1_000 * 1_000)} of message time ago")
     way_out = "acknowledge them, or have them redelivered: staticfire clock advance "
     way_out += format_duration(max(1, last_ms - facts.message_ms))

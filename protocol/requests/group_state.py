@@ -61,7 +61,7 @@ class WaitingState(msgspec.Struct, rename="camel", gc=False):
 
 
 class PoppedState(msgspec.Struct, rename="camel", gc=False):
-    """Messages of a queue that were popped, not in order, and aren't acknowledged. Times are message time."""
+    """Messages of a queue that were popped and aren't acknowledged. Times are message time."""
 
     topic: str
     queue_id: Int32
@@ -131,9 +131,12 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
     answers_pulls: bool = True
     """False: brokerPermission forbids all reading."""
     popped: list[PoppedState] = []
+    """What was popped, but not in order: the group's offsets are past these messages."""
     returned: list[ReturnedState] = []
     refused: list[RefusedState] = []
     resets: list[ResetState] = []
+    popped_in_order: list[PoppedState] = []
+    """What was popped in order, without its offsets: the group's offsets are before it, and the queues wait for it."""
 
 
 class GroupStateAnswer(Answer, rename="camel"):
