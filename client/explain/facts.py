@@ -175,6 +175,10 @@ class GroupFacts(msgspec.Struct):
         """Return a member; None if there is no such member."""
         return next((one for one in self.members if one.client_id == client_id), None)
 
+    def awaits_locks(self, topic: str) -> bool:
+        """Whether a client was refused the lock of a queue of a topic and still waits for it."""
+        return any(lock.topic == topic and lock.waiting for state in self.states.values() for lock in state.locks)
+
     def waiting(self, topic: str, *kinds: str) -> list[WaitingState]:
         """Return the messages that wait for a topic, on all brokers."""
         found = (one for state in self.states.values() for one in state.waiting)

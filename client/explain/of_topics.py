@@ -59,6 +59,8 @@ def not_found_yet(facts: GroupFacts) -> Iterable[ExplainFinding]:
             continue
         if set(topic.brokers) <= set(facts.masterless):
             continue  # They may wait for a master: of_replicas.py.
+        if facts.awaits_locks(name) or not any(map(readable, topic.perms.values())):
+            continue  # They know it: another client has its locks. Or it has no queue that they could find.
         words = f"no member has any queue of {name} yet, although they subscribe to it: a client that started "
         words += "before the topic existed requests its route every 30 s (pollNameServerInterval)"
         way_out = "wait half a minute; next time create topics before their consumers start: "

@@ -1,0 +1,50 @@
+"""What isn't a cause, although members have no queue, or no subscription."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.client import PushConsumer
+from staticfire.client.explain.explainer import explain_group
+from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
+
+pytestmark = pytest.mark.row("S4")
+
+WRITE_ONLY = 2
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld) -> AsyncIterator[Shop]:
+    shop = Shop(world, broker_settings={"journal_enable": True})
+    yield await shop.open(brokers=1, queues=1)
+    await shop.close()
+
+
+async def causes(shop: Shop) -> list[str]:
+    return [one.kind for one in (await explain_group(shop.admin, GROUP)).causes]
+
+
+async def test_a_lock_keeps_a_new_group_from_its_queues(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(b"x")
+    wanted = QueuesOfClient(GROUP, "ghost", [MessageQueue(TOPIC, "broker-a", 0)])
+    await shop.admin.client.pool.ask("10.0.1.1:10911", LockQueues(body=wanted))
+    consumer = PushConsumer(GROUP, NAMESRV, machine=world.machine("one", host="10.0.5.1"))
+    consumer.subscribe(TOPIC)
+
+    @consumer.ordered_listener
+    async def listen(messages: object, context: object) -> None: ...
+
+    await world.start("one", consumer)
+    await world.run_for(seconds=5)
+    assert await causes(shop) == ["LOCKED"]
+
+
+async def test_a_topic_that_cannot_be_read_has_no_queue_to_find(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.admin.create_topic("refunds", queues=1, perm=WRITE_ONLY)
+    await shop.send(b"x", topic="refunds")
+    await shop.start("one", topic="refunds")
+    await world.run_for(seconds=5)
+    assert await causes(shop) == ["TOPIC_NOT_READABLE"]
