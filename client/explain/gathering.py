@@ -167,8 +167,9 @@ class FactsReader:
         self._facts.faults = [f"{view.number}: {view.words}, {count(view.hit, 'hit')}" for view in views]
 
     def _topics_known(self) -> list[str]:
-        """Return the topics that, according to brokers, the group subscribes to or has offsets in."""
-        named = {*self._facts.view.topics, *(queue.topic for queue in self._facts.view.progress)}
+        """Return the topics that the group subscribes to, has offsets in, or of which a member has queues."""
+        held = (queue.topic for member in self._facts.members for queue in member.queues)
+        named = {*self._facts.view.topics, *(queue.topic for queue in self._facts.view.progress), *held}
         return sorted(topic for topic in named if not is_retry_topic(topic) and not is_dead_letter_topic(topic))
 
     # -- topics --------------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
             )
             way_out += "autoCreateTopicEnable is on"
             yield ExplainFinding("NO_TOPIC", words, some(_wanting(wanted.get(topic.name, {}))), way_out)
+        elif any(queue.owners for queue in topic.queues):
+            continue  # A lite pull consumer has assigned them to itself: it needs no subscription.
         elif facts.members and topic.name not in wanted and not any(member.silence for member in facts.members):
             clients = [member.client_id for member in facts.members]
             subscribed = named(sorted(wanted)) or "nothing"

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import PushConsumer
+from staticfire.client import ConsumeFromWhere, PushConsumer
 from staticfire.client.explain.explainer import explain_group
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
+from tests.scenarios.polling import QUEUE, lite_pull
 
 pytestmark = pytest.mark.row("S4")
 
@@ -48,3 +49,17 @@ async def test_a_topic_that_cannot_be_read_has_no_queue_to_find(world: Simulated
     await shop.start("one", topic="refunds")
     await world.run_for(seconds=5)
     assert await causes(shop) == ["TOPIC_NOT_READABLE"]
+
+
+async def test_a_member_consumes_the_queues_that_it_has_assigned(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(b"x")
+    consumer = lite_pull(shop, "one", consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    await world.start("one", consumer)
+    await consumer.assign([QUEUE])
+    assert len(await consumer.poll(1_000)) == 1
+    assert (await explain_group(shop.admin, GROUP)).headline == "billing: 1 member, 1 message behind in orders"
+    await consumer.commit()
+    assert await causes(shop) == []
+    await shop.send(b"y")
+    await world.run_for(seconds=20)
+    assert await causes(shop) == ["STOPPED_POLLING"]
