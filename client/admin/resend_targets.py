@@ -1,8 +1,9 @@
 """Where dead letters are sent again: to their original topic, to another one, or only to their group.
 
 In a topic, a letter goes to the queue of its first record, if that is on the same broker; otherwise `fitting_queue`
-chooses one. To the group only, it goes to the retry topic on the broker that stores the letter. To find out whether it
-was sent there before, that broker is queried for records with the same unique id.
+chooses one. To the group only, it goes to the retry topic on the broker that stores the letter, if the group reads
+that: simple consumers and gRPC clients don't. To find out whether it was sent there before, that broker is queried for
+records with the same unique id.
 """
 
 from collections.abc import Iterable
@@ -24,9 +25,14 @@ from staticfire.protocol.names import (
     topic_fault,
 )
 from staticfire.protocol.numbers import INT64_MAX
-from staticfire.protocol.properties import UNIQ_KEY, find_property
+from staticfire.protocol.properties import FIRST_POP_TIME, UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord
-from staticfire.protocol.requests.connections import GetConsumerRunningInfo, QueryGroupsOfTopic
+from staticfire.protocol.requests.connections import (
+    ClientConnection,
+    GetConsumerConnections,
+    GetConsumerRunningInfo,
+    QueryGroupsOfTopic,
+)
 from staticfire.protocol.requests.queries import QueryMessage
 
 if TYPE_CHECKING:
@@ -49,6 +55,7 @@ class ResendTargets:
         self._to = to
         self._only_group = only_group
         self._queues: dict[str, list[MessageQueue]] = {}
+        self._members_read_retries = False
 
     async def check(self) -> None:
         """Raise UsageError or ClientError if the request isn't possible for any letter."""
@@ -63,22 +70,40 @@ class ResendTargets:
             if fault is not None:
                 raise ClientError(f"{self._to!r} can't be the target: {fault}")
             await self._queues_of(self._to)
-        if self._only_group and await self._consumes_in_order():
+        if self._only_group:
+            await self._check_group()
+
+    async def _check_group(self) -> None:
+        """Raise ClientError if members are online to which nothing can be sent through the retry topic."""
+        members = await self._admin.members(self._group)
+        if members and await self._consumes_in_order(members):
             raise ClientError(
                 f"{self._group} consumes in order: brokers move messages of its retry topic to the dead letters at "
                 "once. Resend to the topic (without only_group), or while no member is online"
+            )
+        self._members_read_retries = await self._subscribes_to_retries()
+        if members and not self._members_read_retries:
+            raise ClientError(
+                f"no member of {self._group} reads {retry_topic(self._group)}: simple consumers and gRPC clients "
+                "don't. Resend to the topic (without only_group)"
             )
 
     async def target(self, letter: DeadLetter, once: bool) -> tuple[str, MessageQueue | None]:
         """Return the topic that listeners will see, and the queue; with `once`, None if it was sent there before.
 
-        Raises: ClientError, TopicNotFound, NetworkError, BrokerAnswer.
+        Raises: ClientError, TopicNotFound (it stays where it is), UsageError (the whole resend makes no sense),
+        NetworkError, BrokerAnswer.
         """
         topic = self._to or letter.origin_topic
         if topic is None:
             raise ClientError(f"{letter.id} doesn't contain its original topic: give a topic (to=..., --to TOPIC)")
         near = letter.place.broker_name
         if self._only_group:
+            if not self._members_read_retries and letter.message.get(FIRST_POP_TIME) is not None:
+                raise UsageError(
+                    f"it was popped, and no member that reads {retry_topic(self._group)} is online: resend to the "
+                    "topic (without only_group), or start a push consumer before"
+                )
             queue = MessageQueue(retry_topic(self._group), near, ANY_QUEUE)
             same = await self._same_messages(letter, queue.topic, near)
         else:
@@ -113,10 +138,18 @@ class ResendTargets:
         records: list[StoredRecord] = answer.body.records
         return [record for record in records if find_property(record.properties, UNIQ_KEY) == unique_id.encode()]
 
-    async def _consumes_in_order(self) -> bool:
-        """Return whether an online member of the group reports that it is ordered. Silent members don't count."""
+    async def _subscribes_to_retries(self) -> bool:
+        """Return whether an online member of the group subscribes to its retry topic."""
+        for address in (await self._admin.masters()).values():
+            answer = await self._client.pool.ask(address, GetConsumerConnections(self._group), TIMEOUT_MS)
+            if answer.code == SUCCESS and retry_topic(self._group) in answer.body.subscription_table:
+                return True
+        return False
+
+    async def _consumes_in_order(self, members: Iterable[ClientConnection]) -> bool:
+        """Return whether a member of the group reports that it is ordered. Silent members don't count."""
         masters = await self._admin.masters()
-        for member in await self._admin.members(self._group):
+        for member in members:
             for address in masters.values():
                 request = GetConsumerRunningInfo(self._group, member.client_id)
                 answer = await self._client.pool.ask(address, request, TIMEOUT_MS)

@@ -12,6 +12,9 @@ from staticfire.client import (
     PushConsumer,
     ResendInterrupted,
     ResendReport,
+    SimpleConsumer,
+    SimpleSettings,
+    SubscriptionGroupConfig,
     UsageError,
 )
 from staticfire.client.admin.dead_letters import HISTORY, read_history
@@ -21,7 +24,7 @@ from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
 from tests.protocols import BOTH_PROTOCOLS, NATIVE, ROCKETMQ
 from tests.scenarios.burying import DEAD, bury, dlq, fine
-from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 
 __all__ = ["dlq"]
 
@@ -147,6 +150,32 @@ async def test_a_group_that_consumes_in_order_cant_have_it_alone(
     await world.start("ordered", consumer)
     with pytest.raises(ClientError, match="consumes in order"):
         await dlq.resend(only_group=True)
+
+
+async def let_die_unacknowledged(shop: Shop) -> None:
+    """Let a message die at a simple consumer that never acknowledges it."""
+    await configure(shop, b"popDeadLetters=true")
+    await shop.admin.create_group(SubscriptionGroupConfig(GROUP, retry_max_times=1))
+    machine = shop.world.machine("popper", host="10.0.4.2")
+    consumer = SimpleConsumer(GROUP, NAMESRV, SimpleSettings(client=shop.settings, invisible_ms=1_000), machine)
+    consumer.subscribe(TOPIC)
+    await shop.world.start("popper", consumer)
+    await shop.send(b"unlucky", queue=0)
+    for _ in range(2):
+        assert len(await consumer.receive(1, await_ms=5_000)) == 1
+        await shop.world.run_for(seconds=2)
+
+
+@BOTH_PROTOCOLS
+async def test_a_group_that_pops_gets_it_in_its_topic_only(shop: Shop, dlq: DeadLetterQueue) -> None:
+    await let_die_unacknowledged(shop)
+    with pytest.raises(ClientError, match="no member of billing reads %RETRY%billing: simple consumers and gRPC"):
+        await dlq.resend(only_group=True)
+    await shop.world.stop("popper")
+    with pytest.raises(ResendInterrupted, match="broker-a/0/0 failed: it was popped, and no member that reads"):
+        await dlq.resend(only_group=True)
+    assert sum(shop.ends(retry_topic(GROUP)).values()) == 0
+    assert (await dlq.resend()).count == 1
 
 
 @BOTH_PROTOCOLS
@@ -291,5 +320,9 @@ async def test_a_resend_that_a_broker_refuses_says_how_far_it_came(
 
 async def set_permission(shop: Shop, permission: int) -> None:
     """Let a broker take messages for its ordered topics, or refuse them."""
-    request = UpdateBrokerConfig(body=b"brokerPermission=%d" % permission)
+    await configure(shop, b"brokerPermission=%d" % permission)
+
+
+async def configure(shop: Shop, setting: bytes) -> None:
+    request = UpdateBrokerConfig(body=setting)
     assert (await shop.producer.client.pool.ask("10.0.1.1:10911", request, 3_000)).code == 0
