@@ -92,7 +92,7 @@ def _member_cells(group: str, member: "GroupMember") -> list[str]:
 
 
 def _queues_table(view: "GroupView") -> "Table":
-    table = _table("topic", "queue", "committed", "end", "lag", "in flight", "committed", "member")
+    table = _table("topic", "queue", "committed", "end", "lag", "in flight", "last consumed", "member")
     for queue in view.progress:
         add_row(table, _queue_cells(queue))
     return table

@@ -178,6 +178,7 @@ def add_row(table: "Table", cells: Sequence[object], style: str | None = None) -
 
     from staticfire.cli.messages import printable
 
+    assert len(cells) == len(table.columns), "rich would add columns without a heading"
     table.add_row(*(Text(printable(str(cell))) for cell in cells), style=style)
 
 

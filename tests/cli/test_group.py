@@ -61,6 +61,9 @@ def test_a_person_sees_members_queues_and_what_is_wrong(cluster: Cluster, protoc
     assert "orders [paid]" in rest[0]
     queues = [line.split() for line in rest if line.startswith("orders ")]
     assert sorted(line[1] for line in queues) == ["broker-a/0", "broker-a/1"]
+    headings = next(line for line in rest if line.startswith("topic "))
+    owners = [line[headings.index("member") :].split() for line in rest if line.startswith("orders ")]
+    assert sorted(owner.partition("@")[2] for (owner,) in owners) == ["billing-1", "billing-2"]
 
 
 def test_a_program_gets_one_json_object(cluster: Cluster) -> None:
