@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from msgspec.structs import replace
 
 from staticfire.broker.pop.events import GroupQueue, OrderState
-from staticfire.broker.pop.in_flight import DUE_MS_MAX, NEVER_MS, NOBODY
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, NEVER_MS, NO_CLIENT
 from staticfire.protocol.pop_handles import OrderCounts, QueueKey
 
 # A state is dropped if it wasn't used for this time.
@@ -99,8 +99,8 @@ class OrderStates:
                         yield free_ms, owners[offset]
 
     def owner(self, place: GroupQueue, offset: int) -> int:
-        """Return the number of the client that has a message; NOBODY if none has it."""
-        return self._owners.get((place.group, place.topic, place.queue_id), {}).get(offset, NOBODY)
+        """Return the number of the client that has a message; NO_CLIENT if none has it."""
+        return self._owners.get((place.group, place.topic, place.queue_id), {}).get(offset, NO_CLIENT)
 
     def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
         """Drop the states for which `is_gone` is true; return their queues."""
