@@ -15,7 +15,7 @@ from staticfire.client.explain import (
     of_topics,
 )
 from staticfire.client.explain.facts import GroupFacts, total
-from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through
+from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through, named
 
 RULES: tuple[Rule, ...] = (
     of_topics.broken_on_purpose,
@@ -112,4 +112,5 @@ def _headline(facts: GroupFacts) -> str:
         return f"{facts.group}: {members}, and no message to consume"
     if hidden := sum(total(topic.hidden) for topic in facts.topics.values()):
         return f"{facts.group}: {members}, no backlog, and {count(hidden, 'message')} in queues that no consumer reads"
-    return f"{facts.group}: {members}, no backlog: all messages of its topics are consumed or skipped"
+    where = f" on {named(facts.brokers)}" if facts.missing else ""
+    return f"{facts.group}: {members}, no backlog{where}: all messages of its topics are consumed or skipped"

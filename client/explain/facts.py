@@ -115,6 +115,8 @@ class GroupFacts(msgspec.Struct):
     """The slaves that refuse pulls, among those of brokers without a master: their ids, by broker."""
     away: dict[str, str] = {}
     """The brokers that didn't respond, and why."""
+    missing: list[str] = []
+    """Brokers of the cluster that aren't registered."""
     is_known: bool = True
     similar: list[str] = []
     """Groups with a similar name, if it isn't known."""

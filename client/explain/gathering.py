@@ -52,13 +52,21 @@ SIMILAR_MAX = 3
 class FactsReader:
     """Collects the facts about one group, once."""
 
-    def __init__(self, admin: Admin, group: str, topic: str | None, timeout_ms: int = ADMIN_TIMEOUT_MS) -> None:
-        """`topic`: one that the group should consume, whether it subscribes to it or not."""
+    def __init__(
+        self,
+        admin: Admin,
+        group: str,
+        topic: str | None,
+        brokers: Iterable[str] = (),
+        timeout_ms: int = ADMIN_TIMEOUT_MS,
+    ) -> None:
+        """`topic`: one that the group should consume, whether it subscribes to it or not. `brokers`: the known ones."""
         self._admin = admin
         self._client = admin.client
         self._facts = GroupFacts(group)
         self._wanted = [topic] if topic else []
         self._timeout_ms = timeout_ms
+        self._known = brokers
         self._brokers: dict[str, str] = {}
         self._committed: dict[MessageQueue, int] = {}
         self._holdings = Holdings(group, [])
@@ -67,6 +75,7 @@ class FactsReader:
         """Return the facts. Raises: NetworkError (no nameserver responds)."""
         facts = self._facts
         replicas = await read_replicas(self._admin, facts)
+        facts.missing = sorted(set(self._known) - set(facts.addresses))
         names = await self._groups(facts.addresses)
         facts.is_known = facts.group in names or bool(facts.away)
         if not facts.is_known:

@@ -19,7 +19,10 @@ def broken_on_purpose(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def away(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Brokers that don't respond to this client."""
+    """Brokers that don't respond to this client, or aren't registered."""
+    for name in facts.missing:
+        words = f"broker {name} isn't registered at the nameserver: nothing is known of its messages"
+        yield ExplainFinding("BROKER_AWAY", words, [], "start it; was it killed on purpose? staticfire fault list")
     for name, why in sorted(facts.away.items()):
         words = f"broker {name} doesn't respond: {why}"
         way_out = "start it, or resume it if it is frozen"

@@ -76,7 +76,7 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         """
         from staticfire.client.explain.explainer import explain_group
 
-        return await self._with_admin(lambda admin: explain_group(admin, group, topic))
+        return await self._with_admin(lambda admin: explain_group(admin, group, topic, self.cluster.addresses))
 
     async def journal(
         self,

@@ -60,7 +60,8 @@ async def explain(call: ControlCall) -> Reply:
     from staticfire.client.explain.explainer import explain_group
 
     async with call.cluster.admin() as admin:
-        found = await explain_group(admin, call.place["group"], call.query.get("topic") or None)
+        topic = call.query.get("topic") or None
+        found = await explain_group(admin, call.place["group"], topic, call.cluster.view.addresses)
         return Reply(found.as_json())
 
 

@@ -1,7 +1,7 @@
 """The operations of a test's cluster, which run inside an event loop. `RocketMQ` and `AsyncRocketMQ` call them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -49,9 +49,11 @@ class RunningRocketMQ:
         suffix: str,
         deaths: Sequence[str],
         began_ms: UptimeMs | None = None,
+        brokers: Collection[str] = (),
     ) -> None:
         """`suffix`: added to topics and groups on a cluster that others use, too. `deaths`: see Cluster.
 
+        `brokers`: the names of all brokers, if they are known.
         `began_ms`: when the test began, if the brokers run on this machine. Older records aren't the test's.
         """
         self.namesrv = namesrv
@@ -59,6 +61,7 @@ class RunningRocketMQ:
         self.client_settings = settings
         self._deaths = deaths
         self._began_ms = began_ms
+        self._brokers = brokers
         self._stack = AsyncExitStack()
         self._client = ClusterClient(namesrv, self.client_settings)
         self.clock = self._client.machine.clock
@@ -203,7 +206,8 @@ class RunningRocketMQ:
         """Describe what a group, or every group, has consumed, and its problems."""
         from staticfire.testing.report import describe
 
-        return await describe(await self._admin(), None if group is None else [group], self._deaths, self.suffix)
+        groups = None if group is None else [group]
+        return await describe(await self._admin(), groups, self._deaths, self.suffix, self._brokers)
 
     # -- close ---------------------------------------------------------------------------------------------------
 

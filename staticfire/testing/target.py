@@ -43,7 +43,9 @@ class StandTarget:
         cluster = self._cluster
         thread, running = cluster._thread_and_object()
         began_ms = live_machine().clock.uptime_ms()
-        core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", cluster.deaths, began_ms)
+        core = RunningRocketMQ(
+            running.cluster.namesrv, running.client_settings, "", cluster.deaths, began_ms, cluster.addresses
+        )
         return RocketMQ(thread, core, cluster)
 
     def stop(self) -> None:

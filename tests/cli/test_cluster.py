@@ -238,6 +238,8 @@ async def test_killed_broker_has_every_acknowledged_message_when_it_is_back() ->
         status, health = get(f"{cluster.control}/health")
         assert status == 503
         assert "broker-b" in health["problems"][0]
+        assert "BROKER_AWAY" in [one.kind for one in (await cluster.explain("billing")).causes]
+        assert "broker broker-b isn't registered" in str(get(f"{cluster.control}/explain/billing")[1])
 
         await broker.restart()
 

@@ -1,4 +1,4 @@
-"""What isn't a cause, although members have no queue, or no subscription."""
+"""What isn't a cause, although members have no queue, or no subscription; and a cause that nameservers forget."""
 
 from collections.abc import AsyncIterator
 
@@ -9,6 +9,7 @@ from staticfire.client import ConsumeFromWhere, PushConsumer
 from staticfire.client.explain.explainer import explain_group
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.testing.report import describe
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull
 
@@ -63,3 +64,23 @@ async def test_a_member_consumes_the_queues_that_it_has_assigned(world: Simulate
     await shop.send(b"y")
     await world.run_for(seconds=20)
     assert await causes(shop) == ["STOPPED_POLLING"]
+
+
+async def test_a_broker_that_has_ended_is_missed_although_no_nameserver_knows_it(world: SimulatedWorld) -> None:
+    shop = await Shop(world).open(brokers=2, queues=1)
+    await shop.start("one")
+    await shop.send(b"1", b"2")
+    await shop.until_heard(2)
+    await shop.send(b"3", b"4")
+    world.kill("broker-b")
+    await shop.until_heard(3)
+    await world.run_for(seconds=10)  # The offset is stored.
+    brokers = ["broker-a", "broker-b"]
+    explained = await explain_group(shop.admin, GROUP, brokers=brokers)
+    words = "broker broker-b isn't registered at the nameserver: nothing is known of its messages"
+    assert [(one.kind, one.words) for one in explained.causes] == [("BROKER_AWAY", words)]
+    assert explained.headline == (
+        "billing: 1 member, no backlog on broker-a: all messages of its topics are consumed or skipped"
+    )
+    assert words in await describe(shop.admin, [GROUP], brokers=brokers)
+    await shop.close()
