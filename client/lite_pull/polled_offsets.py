@@ -1,10 +1,11 @@
 """How far a program has polled, and how much of that is committed. RocketMQ: AssignedMessageQueue.
 
-A poll means that the messages of earlier polls are done. So a position has three stages:
+A poll means that the messages of earlier polls are done. So a position has four stages:
 
     polled    returned by the latest poll; the program is working on it
     done      another poll has begun since
     noted     committed: by the program, or, with auto_commit, every few seconds if it is done
+    stored    the program waited until the broker, or the local file, had it
 
 Only noted offsets are stored, in the consumer's normal offset store. Offsets that were only read are never written
 back, because another client may have changed them meanwhile.
@@ -29,6 +30,7 @@ class PolledOffsets:
         self._polled: dict[MessageQueue, None] = {}
         self._done: dict[MessageQueue, int] = {}
         self._noted: dict[MessageQueue, None] = {}
+        self._stored: dict[MessageQueue, int] = {}
 
     # -- polling and committing ----------------------------------------------------------------------------------
 
@@ -67,9 +69,13 @@ class PolledOffsets:
             self._noted[queue] = None
 
     def uncommitted(self) -> dict[MessageQueue, int]:
-        """Return the positions of the queues that aren't committed."""
+        """Return the positions of the queues that aren't committed, or not known to be stored."""
         positions = self._positions
-        return {queue: positions[queue] for queue in sorted(positions) if positions[queue] != self.noted(queue)}
+        return {
+            queue: positions[queue]
+            for queue in sorted(positions)
+            if not positions[queue] == self.noted(queue) == self._stored.get(queue, NO_OFFSET)
+        }
 
     # -- as an offset store --------------------------------------------------------------------------------------
 
@@ -111,9 +117,12 @@ class PolledOffsets:
         await self._beneath.hand_over([queue for queue in queues if queue in self._noted])
 
     async def store(self, queues: Sequence[MessageQueue]) -> None:
-        await self._beneath.store([queue for queue in queues if queue in self._noted])
+        offsets = {queue: self.noted(queue) for queue in queues if queue in self._noted}
+        await self._beneath.store(list(offsets))
+        for queue in self._noted.keys() & offsets.keys():  # Others were given away meanwhile.
+            self._stored[queue] = offsets[queue]
 
     def forget(self, queue: MessageQueue) -> None:
-        for table in (self._positions, self._polled, self._done, self._noted):
+        for table in (self._positions, self._polled, self._done, self._noted, self._stored):
             table.pop(queue, None)
         self._beneath.forget(queue)

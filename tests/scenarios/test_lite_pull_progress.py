@@ -6,7 +6,7 @@ from staticfire.client import (
     ConsumeFromWhere,
     MessageQueue,
 )
-from staticfire.protocol.errors import ClientError
+from staticfire.protocol.errors import ClientError, NetworkError
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world import SimulatedWorld
@@ -95,6 +95,35 @@ async def test_nothing_is_committed_but_what_the_program_commits(world: Simulate
         with pytest.raises(ClientError, match="offsets below 0"):
             await consumer.commit({QUEUE: -1})
     assert shop.committed() == 5
+
+
+@BOTH_PROTOCOLS
+async def test_a_commit_returns_when_it_is_stored_also_after_one_that_did_not_wait(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.send(*[b"%d" % number for number in range(10)], queue=0)
+    async with lite_pull(shop, "one", consume_from_where=FIRST, auto_commit=False) as consumer:
+        await consumer.assign([QUEUE])
+        await poll_all(consumer, 10)
+        await consumer.commit(persist=False)
+        await consumer.commit()
+        assert shop.committed() == 10
+
+
+@BOTH_PROTOCOLS
+async def test_a_commit_that_has_failed_is_tried_again_by_the_next_one(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(*[b"%d" % number for number in range(10)], queue=0)
+    async with lite_pull(shop, "one", consume_from_where=FIRST, auto_commit=False) as consumer:
+        await consumer.assign([QUEUE])
+        await poll_all(consumer, 10)
+        world.kill("broker-a")
+        for _ in range(2):
+            with pytest.raises(NetworkError):
+                await consumer.commit()
+        await shop.start_broker("broker-a")
+        await world.run_for(seconds=1)
+        await consumer.commit([QUEUE])
+        assert shop.committed() == 10
 
 
 async def test_what_was_only_read_is_never_written_back(world: SimulatedWorld, shop: Shop) -> None:
