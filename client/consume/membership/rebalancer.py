@@ -151,7 +151,12 @@ class Rebalancer:
                 return share
         members = await self._members(topic, route)
         strategy = self._settings.allocate_strategy
-        return Share(strategy.allocate(self._group, self._client.client_id, queues, members))
+        # The list is complete before any queue moves: reading it can run the program's code, too.
+        allocated = list(strategy.allocate(self._group, self._client.client_id, queues, members))
+        for queue in allocated:
+            if not isinstance(queue, MessageQueue):
+                raise TypeError(f"strategy {strategy.name} must return queues, but returned {queue!r}")
+        return Share(allocated)
 
     async def _members(self, topic: str, route: TopicRouteData) -> list[str]:
         """Return the sorted client ids of the group. Raises: StaticfireError."""
