@@ -77,6 +77,36 @@ async def test_an_administrator_moves_a_group_to_a_time(world: SimulatedWorld, s
     assert not set(old) & set(shop.bodies)
 
 
+@BOTH_PROTOCOLS
+@pytest.mark.parametrize("is_ordered", [False, True], ids=["any-order", "in-order"])
+async def test_a_member_that_starts_after_a_reset_consumes_at_once(
+    world: SimulatedWorld, shop: Shop, is_ordered: bool
+) -> None:
+    """It begins where the group was reset to, so there is nothing to correct."""
+    await shop.start("one", consume_from_where=FIRST)
+    bodies = await shop.send_many(16)
+    await shop.until_heard(16)
+    await world.stop("one")
+    shop.heard.clear()
+    await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
+    consumer, heard = shop.consumer("two"), list[bytes]()
+    if is_ordered:
+
+        @consumer.ordered_listener
+        def listen(messages: Messages, context: OrderedContext) -> OrderedStatus:
+            heard.extend(message.body for message in messages)
+            return OrderedStatus.SUCCESS
+
+    await world.start("two", consumer)
+    await world.until(lambda: len(heard if is_ordered else shop.bodies) == 16, within_ms=1_000)
+    await world.run_for(seconds=30)
+    assert sorted(heard if is_ordered else shop.bodies) == sorted(bodies)
+    assert shop.is_committed()
+    await shop.send(b"next", queue=0)
+    await world.until(lambda: b"next" in (heard if is_ordered else shop.bodies), within_ms=1_000)
+    await world.until(shop.is_committed, within_ms=2_000)
+
+
 async def test_an_administrator_skips_the_whole_backlog(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one", taking(world, 1_000), consume_from_where=FIRST, consume_threads=1)
     await shop.send_many(400)

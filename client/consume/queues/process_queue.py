@@ -47,6 +47,14 @@ class ProcessQueue:
         """The smallest held offset; None if nothing is held."""
         return self._order[0] if self._order else None
 
+    def is_at(self, offset: int) -> bool:
+        """Whether the next message is that at `offset`, and nothing before it is held.
+
+        A broker reports a reset also to a member that has begun after it, at the right offset. Then there is nothing to
+        correct, and the next pull ends the reset.
+        """
+        return offset == self.next_offset and not self._held
+
     def corrected(self, next_offset: int) -> int:
         """Return the offset to continue at, when a broker has returned `next_offset` for an illegal one.
 

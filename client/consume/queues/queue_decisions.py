@@ -158,12 +158,12 @@ class AssignedQueue(Generic[P]):
         if self.is_dropped or state.is_over:
             return out
         if state.is_paused(self.queue) or state.wanted.get(self.queue.topic) is not pulled_with:
-            # The broker may have filtered by the old or the new subscription, and the response doesn't say by which. So
-            # the messages that it skipped may be wanted.
+            # The response doesn't say which subscription it was filtered by, so messages that it skips may be wanted.
             self._decide_pull(out, uptime_ms)
             return out
         self.replica.suggested, self.max_offset = result.suggested_broker_id, result.max_offset
-        if result.status is PullStatus.OFFSET_ILLEGAL:
+        is_there_already = result.is_reset and self.cache.is_at(result.next_offset)
+        if result.status is PullStatus.OFFSET_ILLEGAL and not is_there_already:
             self._correct(out, result.next_offset, uptime_ms, result.is_reset)
             return out
         is_found = result.status is PullStatus.FOUND
