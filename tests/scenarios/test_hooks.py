@@ -1,6 +1,7 @@
 """What programs hear around pulls, rebalances and consumption."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -207,10 +208,46 @@ async def test_whatever_a_hook_raises_once_the_consumer_continues(
     assert [line.fields["hook"] for line in logged if line.event == "hook_raised"] == [hook]
 
 
+@pytest.mark.row("C3")
+async def test_a_status_of_the_other_kind_of_listener_is_no_success(world: SimulatedWorld, shop: Shop) -> None:
+    """The message is redelivered, so a hook must not hear that it is done."""
+    ended: list[tuple[bytes, ConsumeReturnType | None, object, bool]] = []
+
+    class Ends(ConsumerHook):
+        def after_consume(self, call: ConsumeCall) -> None:
+            ended.append((call.messages[0].body, call.outcome, call.status, call.is_success))
+
+    async def any_order(heard: Heard) -> Any:
+        return OrderedStatus.SUCCESS
+
+    consumer = shop.consumer("one", any_order, consume_from_where=FIRST)
+    consumer.add_hook(Ends())
+    await world.start("one", consumer)
+    await shop.send(b"any order", queue=0)
+    await world.until(lambda: len(ended) == 1)
+    assert ended.pop() == (b"any order", OUTCOMES.FAILED, OrderedStatus.SUCCESS, False)
+
+    ordered = shop.consumer("two", group="ordered")
+    ordered.add_hook(Ends())
+
+    @ordered.ordered_listener
+    def in_order(messages: Messages, context: OrderedContext) -> Any:
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    await world.start("two", ordered)
+    await shop.send(b"in order", queue=1)
+    await world.until(
+        lambda: any(body == b"in order" and call is ConsumeStatus.CONSUME_SUCCESS for body, _, call, _ in ended)
+    )
+    assert (b"in order", OUTCOMES.FAILED, ConsumeStatus.CONSUME_SUCCESS, False) in ended
+
+
 def test_a_time_out_outranks_whatever_the_listener_said() -> None:
     for status, error in [(None, None), (None, ZeroDivisionError()), (ConsumeStatus.CONSUME_SUCCESS, None)]:
-        assert return_type(status, error, 1_000, 1_000) is OUTCOMES.TIME_OUT
-        assert return_type(status, error, 999, 1_000) is not OUTCOMES.TIME_OUT
+        call = ConsumeCall("billing", QUEUE, ())
+        call.status, call.error, call.took_ms = status, error, 1_000
+        assert return_type(call, 1_000) is OUTCOMES.TIME_OUT
+        assert return_type(call, 1_001) is not OUTCOMES.TIME_OUT
 
 
 @BOTH_PROTOCOLS

@@ -5,8 +5,9 @@ from typing import Any
 
 from staticfire.client.cluster.program_errors import is_async
 from staticfire.client.consume.queues.time_limits import TimeLimits
-from staticfire.client.consume.results.consume_results import Messages
+from staticfire.client.consume.results.consume_results import ConsumeStatus, Messages
 from staticfire.client.consume.results.hooks import ConsumeCall, ConsumerHooks
+from staticfire.client.consume.results.ordered_results import OrderedContext, OrderedStatus
 from staticfire.runtime.machine import Clock
 
 
@@ -49,7 +50,8 @@ class _Around:
         self._uptime_ms = clock.uptime_ms
 
     def begin(self, messages: Messages, context: Any) -> tuple[ConsumeCall, int]:
-        call = ConsumeCall(self._group, context.queue, messages)
+        statuses = OrderedStatus if isinstance(context, OrderedContext) else ConsumeStatus
+        call = ConsumeCall(self._group, context.queue, messages, statuses)
         self._hooks.call("before_consume", call)
         return call, self._uptime_ms()
 

@@ -40,23 +40,20 @@ class ConsumeReturnType(Enum):
 _SUCCESSES = (ConsumeStatus.CONSUME_SUCCESS, OrderedStatus.SUCCESS, OrderedStatus.COMMIT)
 
 
-def return_type(status: object, error: BaseException | None, took_ms: int, timeout_ms: int) -> ConsumeReturnType:
-    """Return how a call ended that returned `status` or raised `error`."""
-    if took_ms >= timeout_ms:
-        return ConsumeReturnType.TIME_OUT
-    if error is not None:
-        return ConsumeReturnType.EXCEPTION
-    if status is None:
-        return ConsumeReturnType.RETURNNULL
-    return ConsumeReturnType.SUCCESS if status in _SUCCESSES else ConsumeReturnType.FAILED
-
-
 class ConsumeCall:
     """A call of the listener, or a poll. Its results are set after the call. RocketMQ: ConsumeMessageContext."""
 
-    __slots__ = ("error", "group", "messages", "outcome", "queue", "status", "took_ms")
+    __slots__ = ("_statuses", "error", "group", "messages", "outcome", "queue", "status", "took_ms")
 
-    def __init__(self, group: str, queue: MessageQueue, messages: Sequence[ReceivedMessage]) -> None:
+    def __init__(
+        self,
+        group: str,
+        queue: MessageQueue,
+        messages: Sequence[ReceivedMessage],
+        statuses: type[ConsumeStatus] | type[OrderedStatus] = ConsumeStatus,
+    ) -> None:
+        """`statuses`: what this kind of listener returns. A status of the other kind counts as none."""
+        self._statuses = statuses
         self.group = group
         self.queue = queue
         self.messages = messages
@@ -70,7 +67,18 @@ class ConsumeCall:
     @property
     def is_success(self) -> bool:
         """Whether the listener reported success, however long it took."""
-        return self.status in _SUCCESSES
+        return isinstance(self.status, self._statuses) and self.status in _SUCCESSES
+
+
+def return_type(call: ConsumeCall, timeout_ms: int) -> ConsumeReturnType:
+    """Return how a call ended, whose results are set."""
+    if call.took_ms >= timeout_ms:
+        return ConsumeReturnType.TIME_OUT
+    if call.error is not None:
+        return ConsumeReturnType.EXCEPTION
+    if call.status is None:
+        return ConsumeReturnType.RETURNNULL
+    return ConsumeReturnType.SUCCESS if call.is_success else ConsumeReturnType.FAILED
 
 
 class PullCall:
@@ -170,5 +178,5 @@ class ConsumerHooks:
     def consumed(self, call: ConsumeCall, status: object, error: BaseException | None, limit_ms: int) -> None:
         """Report the end of a listener's call, whose `took_ms` is set."""
         call.status, call.error = status, error
-        call.outcome = return_type(status, error, call.took_ms, limit_ms)
+        call.outcome = return_type(call, limit_ms)
         self.call("after_consume", call)
