@@ -35,11 +35,13 @@ class RouteCache:
         """The addresses of all brokers in the routes, by broker name and id."""
         self.listeners: list[Callable[[str, TopicRouteData], None]] = []
         """Called with each new or changed route."""
+        self.awaited: dict[str, None] = {}
+        """Topics that had no route when a program began to watch them."""
 
     @property
     def topics(self) -> list[str]:
-        """The topics whose routes are known, in the order of their first request."""
-        return list(self._routes)
+        """The topics whose routes are known or awaited, in the order of their first request."""
+        return list(self._routes | self.awaited)
 
     def replica_at(self, address: str) -> tuple[str, int] | None:
         """Return the name and the id of the broker at an address; None if no route has it."""
@@ -141,6 +143,7 @@ class RouteCache:
             self.guessed.add(topic)
         else:
             self.guessed.discard(topic)
+            self.awaited.pop(topic, None)
         changed = not same_route(self._routes.get(topic), route)
         self._routes[topic] = route
         if changed:

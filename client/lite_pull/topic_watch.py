@@ -48,6 +48,7 @@ class TopicWatch:
             self._known[topic] = subscribe_queues(topic, await routes.route(topic))
         except TopicNotFound:
             self._known[topic] = []
+            routes.awaited[topic] = None
 
     def end(self, routes: RouteCache) -> None:
         """Stop watching."""

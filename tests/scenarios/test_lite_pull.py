@@ -157,20 +157,6 @@ async def test_queues_of_an_unsubscribed_topic_are_given_back(world: SimulatedWo
             await consumer.poll()
 
 
-async def test_a_topic_reports_when_its_queues_have_changed(world: SimulatedWorld, shop: Shop) -> None:
-    reported: list[int] = []
-    async with lite_pull(shop, "one") as consumer:
-        await consumer.on_topic_queues_changed(TOPIC, lambda topic, queues: reported.append(len(queues)))
-        await world.run_for(seconds=40)
-        assert reported == []
-        await shop.admin.create_topic(TOPIC, queues=6)
-        await world.run_for(seconds=40)
-        assert reported == [12]
-        await shop.admin.create_topic(TOPIC, queues=4)
-        await world.run_for(seconds=40)
-        assert reported == [12, 8]
-
-
 async def test_a_broadcasting_member_has_all_queues_and_its_own_place(world: SimulatedWorld, shop: Shop) -> None:
     places: dict[str, Any] = {"message_model": MessageModel.BROADCASTING, "consume_from_where": FIRST}
     bodies = await shop.send_many(40)
