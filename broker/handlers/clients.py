@@ -132,10 +132,13 @@ class ClientHandlers:
             self.notify(self._groups.consumers.consumer_table[data.group_name])
         self._look_again_later(uptime_ms)
 
-    def notify(self, group: ConsumerGroup) -> None:
-        """Notify a group's members to rebalance."""
+    def notify(self, group: ConsumerGroup, is_lost: bool = False) -> None:
+        """Notify a group's members to rebalance.
+
+        `is_lost`: a connection was lost. As with RocketMQ, only the broker's setting prevents this notification.
+        """
         config = self._groups.configs.get(group.name)
-        allowed = config is None or config.notify_consumer_ids_changed_enable
+        allowed = is_lost or config is None or config.notify_consumer_ids_changed_enable
         if (
             not self._state.settings.notify_consumer_ids_changed_enable
             or not allowed
@@ -189,7 +192,7 @@ class ClientHandlers:
         self._groups.first_offsets.disconnected(connection)
         uptime_ms = self._uptime_ms()
         for group in self._groups.consumers.disconnect(connection, uptime_ms):
-            self.notify(group)
+            self.notify(group, is_lost=True)
         self.let_in(uptime_ms)
 
     def let_in(self, uptime_ms: UptimeMs) -> None:

@@ -139,11 +139,18 @@ async def test_no_notification_in_broadcasting_groups(members: tuple[Member, Mem
     assert first.reported == second.reported == []
 
 
-async def test_a_group_may_switch_notifications_off(members: tuple[Member, Member], stand: Stand) -> None:
+@pytest.mark.parametrize(("way", "reported"), [("unregister", []), ("close", ["billing"])])
+async def test_a_group_may_switch_notifications_off_but_those_of_lost_connections(
+    members: tuple[Member, Member], stand: Stand, way: str, reported: list[str]
+) -> None:
+    first, second = members
     quiet = SubscriptionGroupConfig(group_name="billing", notify_consumer_ids_changed_enable=False)
     await stand.ask(stand.brokers["broker-a"], UpdateGroup(body=quiet))
-    await members[0].heartbeat()
-    assert members[0].reported == []
+    await first.heartbeat()
+    await second.heartbeat()
+    await (second.pool.close() if way == "close" else second.goodbye())
+    await stand.world.run_for(ms=5)
+    assert first.reported == reported
 
 
 @pytest.mark.row("H2")
