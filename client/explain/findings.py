@@ -51,6 +51,11 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def next_try(number: int) -> str:
+    """Return what follows `1 message` or `2 messages` that a listener gave back."""
+    return "failed and waits for its next try" if number == 1 else "failed and wait for their next try"
+
+
 def ago(ms: int) -> str:
     """Return how long ago something was."""
     return f"{format_duration(max(0, ms) // 1_000 * 1_000)} ago" if ms >= 1_000 else "just now"

@@ -6,7 +6,7 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 from collections.abc import Iterable, Sequence
 
 from staticfire.client.explain.facts import GroupFacts, TopicFacts
-from staticfire.client.explain.findings import ExplainFinding, count, named, some
+from staticfire.client.explain.findings import ExplainFinding, count, named, next_try, some
 from staticfire.protocol.durations import format_duration, format_moment
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import dead_letter_topic, retry_topic
@@ -22,9 +22,7 @@ def due_later(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Retries and delayed messages that aren't due yet."""
     back = facts.waiting(retry_topic(facts.group), "level", "timer")
     if back:
-        is_one = sum(one.count for one in back) == 1
-        what = "failed and waits for its next try" if is_one else "failed and wait for their next try"
-        yield _waits(facts, "RETRIES_LATER", what, back)
+        yield _waits(facts, "RETRIES_LATER", next_try(sum(one.count for one in back)), back)
     for topic in facts.topics:
         sent = facts.waiting(topic, "level", "timer")
         if sent:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts
-from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
+from staticfire.client.explain.findings import ExplainFinding, ago, count, named, next_try, some
 from staticfire.client.explain.of_queues import STUCK_MS
 from staticfire.protocol.durations import format_duration, format_moment
 from staticfire.protocol.requests.group_state import PoppedState
@@ -36,7 +36,8 @@ def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _failed(facts: GroupFacts, failed: list[tuple[str, PoppedState]]) -> ExplainFinding:
     next_ms, last_ms = min(one.next_ms for _, one in failed), max(one.last_ms for _, one in failed)
-    words = f"{count(sum(one.count for _, one in failed), 'message')} failed and wait for their next try: "
+    number = sum(one.count for _, one in failed)
+    words = f"{count(number, 'message')} {next_try(number)}: "
     words += f"the next at {format_moment(next_ms)}, in {format_duration(max(0, next_ms - facts.message_ms))} "
     words += "of message time"
     evidence = [

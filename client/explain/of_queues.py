@@ -152,7 +152,8 @@ def retries_behind(facts: GroupFacts) -> Iterable[ExplainFinding]:
     behind = [queue for queue in facts.retries if queue.backlog]
     if behind and facts.members:
         topics = named(sorted({queue.queue.topic for queue in behind}))
-        words = f"{count(sum(queue.backlog for queue in behind), 'message')} of {topics} are due for redelivery"
+        number = sum(queue.backlog for queue in behind)
+        words = f"{count(number, 'message')} of {topics} {'is' if number == 1 else 'are'} due for redelivery"
         lines = some(_lines(behind))
         yield ExplainFinding("RETRIES_DUE", words, lines, "they are consumed like other messages", is_cause=False)
 

@@ -34,7 +34,7 @@ from staticfire.client.consume.results.hooks import ConsumerHook
 from staticfire.client.consume.results.ordered_results import OrderedListener
 from staticfire.client.push.push_admin import ConsumerAdmin
 from staticfire.client.push.push_parts import PushParts
-from staticfire.client.settings.push_settings import MessageModel, PushSettings
+from staticfire.client.settings.push_settings import CONSUME_THREADS_MAX, MessageModel, PushSettings
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
@@ -176,10 +176,10 @@ class PushConsumer(ClientService):
     def update_consume_threads(self, threads: int) -> None:
         """Allow this many concurrent listener calls from now on. For plain functions, this is the number of threads.
 
-        Raises: ClientError below 1.
+        Raises: ClientError below 1 and above CONSUME_THREADS_MAX.
         """
-        if threads < 1:
-            raise ClientError(f"{threads} consume threads: the number must be at least 1")
+        if not 1 <= threads <= CONSUME_THREADS_MAX:
+            raise ClientError(f"{threads} consume threads: the number must be 1 to {CONSUME_THREADS_MAX}")
         self._threads = threads
         if self._working is not None:
             self._working.resize(threads)

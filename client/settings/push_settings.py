@@ -16,6 +16,7 @@ from staticfire.protocol.times import MessageMs
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
 MIB = 1024 * 1024
+CONSUME_THREADS_MAX = 1_000
 # The limit for concurrent consumption if max_reconsume_times is -1.
 RECONSUME_TIMES_MAX = 16
 # The limit for ordered consumption if max_reconsume_times is -1: a message blocks its queue until it succeeds.
@@ -51,7 +52,7 @@ class PushSettings:
     allocate_strategy: AllocateStrategy = AVERAGELY
 
     # Consumption
-    consume_threads: int = field(default=20, metadata=within(1, 1_000))
+    consume_threads: int = field(default=20, metadata=within(1, CONSUME_THREADS_MAX))
     """How many listener calls run at once: coroutines as tasks, plain functions in threads."""
     consume_message_batch_max_size: int = field(default=1, metadata=within(1, 1_024))
     max_reconsume_times: int = field(default=-1, metadata=within(-1, INT32_MAX))

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from staticfire.protocol.requests.journal import KINDS
 from tests.house.source import ROOT
 from tools.compatibility import MarkedTest, Row, complaints, marks_of, read_marks, read_rows
 from tools.docs import SLOW_PARTS, fresh_documents
@@ -57,6 +58,11 @@ def test_contributing_names_each_folder_of_tests() -> None:
     folders = [folder.name for folder in (ROOT / "tests").iterdir() if list(folder.glob("*.py"))]
     missing = [name for name in folders if f"`{name}`" not in text and f"`tests/{name}`" not in text]
     assert not missing, ", ".join(sorted(missing))
+
+
+def test_the_page_about_the_journal_has_each_kind() -> None:
+    page = (ROOT / "docs" / "journal.md").read_text()
+    assert [kind for kind in KINDS if f"`{kind}`" not in page] == []
 
 
 def test_no_row_of_a_table_is_there_twice() -> None:

@@ -283,7 +283,7 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (nothing_sent, ["NOTHING_SENT"], ["nothing has ever been sent to orders"]),
     (on_one_broker, ["ON_SOME_BROKERS"], ["refunds is on broker-b only, not on broker-a"]),
     (popped_and_forgotten, ["POPPED"], ["3 messages popped and not acknowledged, at", "in 9m", "clock advance 9m"]),
-    (popped_and_failed, ["RETRIES_LATER"], ["1 message failed and wait for their next try", "clock advance"]),
+    (popped_and_failed, ["RETRIES_LATER"], ["1 message failed and waits for its next try", "clock advance"]),
     (suspended_while_it_pops, ["MEMBER_DOES_NOT_ASK"], ["1 message available for", "it pops, and is suspended"]),
     (one_broker_out_of_reach, ["UNREACHABLE_BROKER"], ["and not to broker-b (10.0.1.2:10911)", "brokerIP1"]),
     (subscribed_anew_without_a_word, ["SUBSCRIPTION_NOT_LATEST"], ["refuses", "no heartbeat has reported it", "paid"]),

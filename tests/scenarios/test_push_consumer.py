@@ -261,8 +261,9 @@ async def test_the_number_of_listeners_changes_at_run_time(world: SimulatedWorld
     seen.clear()
     await shop.until_heard(300)
     assert max(seen) == 2
-    with pytest.raises(ClientError, match="at least 1"):
-        consumer.update_consume_threads(0)
+    for threads in (0, 1_001):
+        with pytest.raises(ClientError, match=f"{threads} consume threads: the number must be 1 to 1000"):
+            consumer.update_consume_threads(threads)
 
 
 async def test_a_plain_function_listens_in_threads(world: SimulatedWorld, shop: Shop) -> None:
