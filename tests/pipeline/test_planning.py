@@ -101,10 +101,10 @@ def test_nothing_wanted_is_no_loss_even_where_the_place_is_gone() -> None:
 def test_quiet_cluster_is_queried_seldom_and_a_busy_one_always() -> None:
     pace = PollPace()
     assert pace.wait_ms(UptimeMs(1_000)) == 0
-    pace.requested(UptimeMs(1_000), changed=False)
+    pace.queried(UptimeMs(1_000), changed=False)
     assert pace.wait_ms(UptimeMs(1_004)) == QUIET_MS - 4
     assert pace.wait_ms(UptimeMs(1_000 + QUIET_MS)) == 0
-    pace.requested(UptimeMs(1_100), changed=True)
+    pace.queried(UptimeMs(1_100), changed=True)
     assert pace.wait_ms(UptimeMs(1_100)) == 0
 
 

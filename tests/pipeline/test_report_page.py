@@ -85,7 +85,7 @@ def test_a_look_that_found_nothing_has_a_page() -> None:
 
 
 def test_nothing_from_a_message_becomes_markup() -> None:
-    plot = Plot("p", EVIL, EVIL, [{"x": [EVIL], "y": [1]}], reported=EVIL)
+    plot = Plot("p", EVIL, EVIL, [{"x": [EVIL], "y": [1]}], alt_text=EVIL)
     table = Table(EVIL, [Column(EVIL)], [[EVIL]], EVIL)
     text = render(Page(EVIL, EVIL, [KeyFigure(EVIL, EVIL, EVIL)], [Section(EVIL, EVIL, [plot, table])], EVIL), b"")
     assert "alert(1)</script>" not in text
