@@ -182,9 +182,9 @@ class ResetOffsetHandlers:
             for member in online.channel_info_table.values()
             if not request.client_addr or member.client_id == request.client_addr
         ]
-        statuses = [ask_member(one, request.group, GetClientStatus(request.topic, request.group)) for one in members]
+        pending = [ask_member(one, request.group, GetClientStatus(request.topic, request.group)) for one in members]
         table: dict[str, Offsets] = {}
-        for member, answer in zip(members, await asyncio.gather(*statuses, return_exceptions=True), strict=True):
+        for member, answer in zip(members, await asyncio.gather(*pending, return_exceptions=True), strict=True):
             if isinstance(answer, Answer) and answer.code == 0 and answer.body is not None:
                 table[member.client_id] = answer.body.message_queue_table
         return ConsumerStatusAnswer(body=ConsumerStatus({}, table))

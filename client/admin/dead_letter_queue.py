@@ -305,8 +305,8 @@ class DeadLetterQueue(ClientService):
 
     async def _span(self, queue: MessageQueue) -> _Span:
         reader = self._reader
-        offsets = reader.min_offset(queue), reader.max_offset(queue), reader.committed(queue)
-        first, end, committed = await asyncio.gather(*offsets)
+        pending = reader.min_offset(queue), reader.max_offset(queue), reader.committed(queue)
+        first, end, committed = await asyncio.gather(*pending)
         resent_to = committed or 0
         if resent_to > end:
             resent_to = 0  # The topic was deleted and created again.

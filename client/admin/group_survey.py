@@ -78,8 +78,8 @@ class GroupSurvey:
     async def _ask_all(self, request: Request) -> dict[str, Answer]:
         """Return the responses of all brokers, including errors."""
         pool = self._client.pool
-        answers = (pool.ask(address, request, self._timeout_ms) for address in self._brokers.values())
-        return dict(zip(self._brokers, await asyncio.gather(*answers), strict=True))
+        pending = (pool.ask(address, request, self._timeout_ms) for address in self._brokers.values())
+        return dict(zip(self._brokers, await asyncio.gather(*pending), strict=True))
 
     def _members(self, answers: Mapping[str, Answer]) -> dict[str, GroupMember]:
         view = self._view
@@ -148,8 +148,8 @@ class GroupSurvey:
         if self._view.message_model == BROADCASTING:
             left = []
         self._not_begun = set(left)
-        answers = (self._ask_all(GetConsumeStats(self._view.group, topic)) for topic in left[:UNCOMMITTED_TOPICS_MAX])
-        return [everything, *await asyncio.gather(*answers)]
+        pending = (self._ask_all(GetConsumeStats(self._view.group, topic)) for topic in left[:UNCOMMITTED_TOPICS_MAX])
+        return [everything, *await asyncio.gather(*pending)]
 
     def _take_stats(self, answers: Mapping[str, Answer]) -> None:
         for stats in map(_stats_in, answers.values()):

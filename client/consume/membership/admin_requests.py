@@ -41,7 +41,7 @@ class AdministeredConsumer(Protocol):
         """Continue at these offsets, in the queues that it owns."""
 
 
-class ClientLister(Protocol):
+class OtherClients(Protocol):
     """Serves requests for clients other than this one: the gRPC endpoint."""
 
     async def running_info(self, request: connections.GetConsumerRunningInfo) -> connections.ConsumerRunningInfo:
@@ -68,7 +68,7 @@ class AdminRequests:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.consumers: dict[str, AdministeredConsumer] = {}
         """The consumers of this client, by group."""
-        self.endpoints: list[ClientLister] = []
+        self.endpoints: list[OtherClients] = []
         """The endpoint, if this is the client of one; it has no consumers of its own. Otherwise empty."""
         dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info)
         dispatcher.handle(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._positions)
