@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from staticfire.cli.control_client import ControlClient
 
 OPTION = click.option
+# The flags that choose the requests of a rule.
+_MATCHING = ("code", "client", "group", "topic", "queue", "broker", "address", "language")
 T = TypeVar("T")
 
 
@@ -125,6 +127,9 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
         staticfire fault add --broker broker-b --freeze 20s
         staticfire fault add --partition broker-a/nameserver --lifetime 1m
     """
+    for flag in _MATCHING:
+        if words[flag] == "" or (flag == "code" and "" in words[flag]):
+            raise UsageError(f"--{flag} is empty, like an unset variable: without the flag, a rule hits every {flag}")
     words["code"] = ",".join(words["code"]) or None
     rule = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
     added = _with_control(namesrv, control, lambda client: client.add(rule))

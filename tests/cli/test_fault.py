@@ -193,6 +193,8 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
         (["add", "--broker", ",", "--close"], 2, "write names"),
         (["add", "--partition", "broker-a,broker-x/nameserver"], 2, "did you mean broker-a"),
         (["add", "--topic", "orders"], 2, "the rule has no action"),
+        (["add", "--code", "", "--close"], 2, "--code is empty, like an unset variable: without the flag, a rule hits"),
+        (["add", "--client", "", "--close"], 2, "a rule hits every client"),
     ],
 )  # fmt: skip
 def test_wrong_words_are_refused_in_one_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:
