@@ -225,6 +225,10 @@ class ClusterClient(LoggedService):
             for listener in self.broker_connected:
                 listener(address)
 
+    def may_return(self, broker_name: str) -> bool:
+        """Return whether a broker was lost a moment ago, so that consumers keep its queues."""
+        return self._lost.is_kept(broker_name)
+
     async def _heartbeat_loop(self) -> None:
         while True:
             await self.pause_for(self.settings.heartbeat_broker_interval_ms)
