@@ -146,7 +146,7 @@ class Rebalancer:
         """
         names = {broker.broker_name for broker in route.broker_datas}
         gone = [queue for queue in self._held.last_pulls(topic) if queue.broker_name not in names]
-        return [queue for queue in gone if self._client.may_return(queue.broker_name)]
+        return [queue for queue in gone if self._client.lost.is_kept(queue.broker_name)]
 
     async def _route(self, topic: str) -> TopicRouteData:
         """Return a topic's route; fetch it if it is only a producer's guess. Raises: TopicNotFound, NetworkError."""
