@@ -99,8 +99,8 @@ class ClusterClient(LoggedService):
         )
         self._parts: dict[object, object] = {}
         self._refresh = Wakeup()
-        self.lost = LostBrokers(self.machine.clock, lambda: bool(self._heartbeats.consumers))
-        self.routes.listeners.append(self.lost.route_changed)
+        self._lost = LostBrokers(self.machine.clock, lambda: bool(self._heartbeats.consumers))
+        self.routes.listeners.append(self._lost.route_changed)
         self._heard_on: dict[str, Connection | None] = {}
         """By address: the last connection on which a first heartbeat had a response."""
         self._open = False
@@ -212,14 +212,14 @@ class ClusterClient(LoggedService):
             if address in self.broker_addresses():
                 replica = self.routes.replica_at(address)
                 if replica is not None and (self._heartbeats.producers or self._heartbeats.consumers):
-                    self.lost.add(replica)
+                    self._lost.add(replica)
                 self.refresh_routes()
 
     def _heard(self, address: str) -> None:
         """Handle the response to the first heartbeat on a new connection."""
         replica = self.routes.replica_at(address)
         if replica is not None:
-            self.lost.found(replica)
+            self._lost.found(replica)
         self._heard_on[address] = self.pool.open_connection(address)
         if self._open:
             for listener in self.broker_connected:
@@ -235,18 +235,18 @@ class ClusterClient(LoggedService):
     async def _search_loop(self) -> None:
         """Look for lost brokers: one that restarts must learn this client's groups soon."""
         while True:
-            await self.pause_for(await self.lost.next_look())
+            await self.pause_for(await self._lost.next_look())
             await self.routes.refresh(self.routes.topics)
             self._note_replaced()
             await self._connect_missing()
 
     def _note_replaced(self) -> None:
         """Stop looking for a lost broker if another that knows this client has its id now: after a failover."""
-        for name, broker_id in self.lost.wanted:
+        for name, broker_id in self._lost.wanted:
             address = self.routes.addresses.get(name, {}).get(broker_id)
             connection = self.pool.open_connection(address) if address is not None else None
             if address is not None and connection is not None and self._heard_on.get(address) is connection:
-                self.lost.found((name, broker_id))
+                self._lost.found((name, broker_id))
 
     async def announce(self) -> None:
         """Register with every known broker. Return when each has responded or failed."""

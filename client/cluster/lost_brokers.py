@@ -15,9 +15,6 @@ from staticfire.runtime.machine import Clock
 LOOK_MS, LOOK_MS_MAX = 50, 1_000
 # After this time only route polls and heartbeats look for it.
 SEARCH_MS_MAX = 60_000
-# For this time after its loss, consumers keep a broker's queues. RocketMQ's clients notice that a route has changed
-# when they fetch it next, up to 30 s later.
-KEPT_MS = 30_000
 
 
 LostReplica = tuple[str, int]
@@ -31,8 +28,6 @@ class LostBrokers:
         self._has_consumers = has_consumers
         self._uptime_ms = clock.uptime_ms
         self._until_ms: dict[LostReplica, UptimeMs] = {}
-        self._kept_until_ms: dict[str, UptimeMs] = {}
-        """By broker name: until when consumers keep its queues."""
         self._look_ms = LOOK_MS
         self._is_lost = asyncio.Event()
 
@@ -43,9 +38,7 @@ class LostBrokers:
 
     def add(self, replica: LostReplica) -> None:
         """Start to look for a broker."""
-        uptime_ms = self._uptime_ms()
-        self._until_ms[replica] = UptimeMs(uptime_ms + SEARCH_MS_MAX)
-        self._kept_until_ms[replica[0]] = UptimeMs(uptime_ms + KEPT_MS)
+        self._until_ms[replica] = UptimeMs(self._uptime_ms() + SEARCH_MS_MAX)
         self._look_ms = LOOK_MS
         self._is_lost.set()
 
@@ -54,10 +47,6 @@ class LostBrokers:
         for broker in route.broker_datas if self._has_consumers() else ():
             if MASTER_ID not in broker.broker_addrs:
                 self.add((broker.broker_name, MASTER_ID))
-
-    def is_kept(self, broker_name: str) -> bool:
-        """Return whether a broker was lost so recently that it is probably restarting."""
-        return self._uptime_ms() < self._kept_until_ms.get(broker_name, 0)
 
     def found(self, replica: LostReplica) -> None:
         """Stop looking for a broker."""

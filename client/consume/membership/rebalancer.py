@@ -133,20 +133,8 @@ class Rebalancer:
         done = True
         for table in self._tables:
             assigned = share.queues if (table is self._held) is not share.is_popped else []
-            if table is self._held:
-                assigned = [*assigned, *self._of_lost_brokers(topic, route)]
             done = await self._carry_out(table, topic, queues, assigned) and done
         return done
-
-    def _of_lost_brokers(self, topic: str, route: TopicRouteData) -> list[MessageQueue]:
-        """Return the owned queues of brokers that were lost a moment ago.
-
-        A killed broker has lost the offsets of the last seconds, and no other member can consume its queues. With the
-        queues, this consumer would forget its offsets, and get its messages again when the broker is back.
-        """
-        names = {broker.broker_name for broker in route.broker_datas}
-        gone = [queue for queue in self._held.last_pulls(topic) if queue.broker_name not in names]
-        return [queue for queue in gone if self._client.lost.is_kept(queue.broker_name)]
 
     async def _route(self, topic: str) -> TopicRouteData:
         """Return a topic's route; fetch it if it is only a producer's guess. Raises: TopicNotFound, NetworkError."""
