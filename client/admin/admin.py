@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from staticfire.client.admin.attribute_changes import attribute_changes, group_changes
+from staticfire.client.admin.connections import consumer_connections
 from staticfire.client.admin.consume_mode import mode_request, set_consume_mode
 from staticfire.client.admin.consumption import GroupConsumption, consumption_of
 from staticfire.client.admin.group_survey import GroupSurvey
@@ -37,11 +38,7 @@ from staticfire.protocol.errors import AnswerTimeout, ClientError, GroupNotFound
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_topic
 from staticfire.protocol.permissions import READ_WRITE
-from staticfire.protocol.requests.connections import (
-    ClientConnection,
-    ConsumerConnections,
-    GetConsumerConnections,
-)
+from staticfire.protocol.requests.connections import ClientConnection
 from staticfire.protocol.requests.groups import GetAllGroups, GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import (
@@ -217,14 +214,8 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     async def members(self, group: str) -> list[ClientConnection]:
         """Return the clients that consume in a group now, sorted by client id. An unknown group has none."""
-        found: dict[str, ClientConnection] = {}
-        for name, address in (await self.readers()).items():
-            answer = await self.client.pool.ask(address, GetConsumerConnections(group), self._timeout_ms)
-            if answer.code == ResponseCode.CONSUMER_NOT_ONLINE:
-                continue
-            _check(answer, f"members of {group} at {name}")
-            connections: ConsumerConnections = answer.body
-            found |= {member.client_id: member for member in connections.connection_set}
+        connections = await consumer_connections(self.client.pool, await self.readers(), group, self._timeout_ms)
+        found = {member.client_id: member for one in connections for member in one.connection_set}
         return [found[client_id] for client_id in sorted(found)]
 
     async def group(self, group: str) -> GroupView:

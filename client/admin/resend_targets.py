@@ -9,6 +9,7 @@ records with the same unique id.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from staticfire.client.admin.connections import consumer_connections
 from staticfire.client.admin.dead_letters import DeadLetter
 from staticfire.client.admin.resending import fitting_queue, is_resent_from
 from staticfire.client.cluster.queues import MessageQueue
@@ -27,12 +28,7 @@ from staticfire.protocol.names import (
 from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.properties import FIRST_POP_TIME, UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord
-from staticfire.protocol.requests.connections import (
-    ClientConnection,
-    GetConsumerConnections,
-    GetConsumerRunningInfo,
-    QueryGroupsOfTopic,
-)
+from staticfire.protocol.requests.connections import GetConsumerRunningInfo, QueryGroupsOfTopic
 from staticfire.protocol.requests.queries import QueryMessage
 
 if TYPE_CHECKING:
@@ -75,13 +71,15 @@ class ResendTargets:
 
     async def _check_group(self) -> None:
         """Raise ClientError if members are online to which nothing can be sent through the retry topic."""
-        members = await self._admin.members(self._group)
-        if members and await self._consumes_in_order(members):
+        readers = await self._admin.readers()
+        connections = await consumer_connections(self._client.pool, readers, self._group, TIMEOUT_MS)
+        members = sorted({member.client_id for one in connections for member in one.connection_set})
+        if await self._consumes_in_order(members):
             raise ClientError(
                 f"{self._group} consumes in order: brokers move messages of its retry topic to the dead letters at "
                 "once. Resend to the topic (without only_group), or while no member is online"
             )
-        self._members_read_retries = await self._subscribes_to_retries()
+        self._members_read_retries = any(retry_topic(self._group) in one.subscription_table for one in connections)
         if members and not self._members_read_retries:
             raise ClientError(
                 f"no member of {self._group} reads {retry_topic(self._group)}: simple consumers and gRPC clients "
@@ -138,20 +136,15 @@ class ResendTargets:
         records: list[StoredRecord] = answer.body.records
         return [record for record in records if find_property(record.properties, UNIQ_KEY) == unique_id.encode()]
 
-    async def _subscribes_to_retries(self) -> bool:
-        """Return whether an online member of the group subscribes to its retry topic."""
-        for address in (await self._admin.masters()).values():
-            answer = await self._client.pool.ask(address, GetConsumerConnections(self._group), TIMEOUT_MS)
-            if answer.code == SUCCESS and retry_topic(self._group) in answer.body.subscription_table:
-                return True
-        return False
+    async def _consumes_in_order(self, members: Iterable[str]) -> bool:
+        """Return whether a member of the group reports that it is ordered. Silent members don't count.
 
-    async def _consumes_in_order(self, members: Iterable[ClientConnection]) -> bool:
-        """Return whether a member of the group reports that it is ordered. Silent members don't count."""
+        `members`: their client ids.
+        """
         masters = await self._admin.masters()
         for member in members:
             for address in masters.values():
-                request = GetConsumerRunningInfo(self._group, member.client_id)
+                request = GetConsumerRunningInfo(self._group, member)
                 answer = await self._client.pool.ask(address, request, TIMEOUT_MS)
                 if answer.code == SUCCESS and answer.body is not None:
                     in_order: bool = answer.body.properties.get("PROP_CONSUMEORDERLY") == "true"

@@ -173,11 +173,11 @@ def ingest_settings(settings: ConsumptionSettings, noticed: Noticed, is_continuo
 
 
 def gather(
-    spark: "SparkSession", settings: ConsumptionSettings, on_result: "Callable[[Batch], None] | None" = None
+    spark: "SparkSession", settings: ConsumptionSettings, on_batch: "Callable[[Batch], None] | None" = None
 ) -> Noticed:
     """Get all data that exists now. Raises: ClientError, NetworkError, what Spark raises."""
     from staticfire.pipeline.jobs.ingest import ingest
 
     noticed = notice(settings)
-    ingest(spark, ingest_settings(settings, noticed), on_result)
+    ingest(spark, ingest_settings(settings, noticed), on_batch)
     return noticed

@@ -58,12 +58,12 @@ class IngestReport:
 def ingest(
     spark: "SparkSession",
     settings: IngestSettings,
-    on_result: Callable[[Batch], None] | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
     between: Callable[[], None] | None = None,
 ) -> IngestReport:
     """Write all messages that exist now and return; with `continuous`, continue until the query is stopped.
 
-    `on_result` is called with every batch, `between` several times per second. Raises: UsageError (folder, checkpoint),
+    `on_batch` is called with every batch, `between` several times per second. Raises: UsageError (folder, checkpoint),
     ClientError (no such topic, or another ingest writes there), NetworkError, and what Spark raises if the query fails.
     """
     topics = topics_of(settings)
@@ -78,7 +78,7 @@ def ingest(
         output.put_card(card)
         checkpoint.put_card(card)
         swept = _sweep(spark, output, card) if lock else 0
-        count = _Count(on_result, between, output.last_logged_batch())
+        count = _Count(on_batch, between, output.last_logged_batch())
         run_query(lambda: _start(source, settings, output), count.follow)
         swept += _sweep(spark, output, card) if lock else 0
     return IngestReport(topics, count.batches, count.rows, swept)
@@ -151,11 +151,9 @@ def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
 class _Count:
     """Follows a query to its end, and counts the committed batches and rows."""
 
-    def __init__(
-        self, on_result: Callable[[Batch], None] | None, between: Callable[[], None] | None, last: int
-    ) -> None:
+    def __init__(self, on_batch: Callable[[Batch], None] | None, between: Callable[[], None] | None, last: int) -> None:
         """`last`: the newest batch in the sink's log. If it is repeated, the sink skips it, so it adds no rows."""
-        self._on_result = on_result
+        self._on_batch = on_batch
         self._between = between
         self._last = last
         self.batches = 0
@@ -180,5 +178,5 @@ class _Count:
             self._last = number
             self.batches += 1
             self.rows += rows
-            if self._on_result is not None:
-                self._on_result(Batch(number, rows))
+            if self._on_batch is not None:
+                self._on_batch(Batch(number, rows))

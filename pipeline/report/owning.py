@@ -18,7 +18,7 @@ def ownership_section(findings: ConsumptionFindings) -> Section:
     title = "Owners of the queues over time"
     if not findings.holdings:
         return Section(title, "No owner of a queue is known.")
-    alt_text = (
+    intro = (
         "From the brokers' journals: a member owns a queue from its first pull until the first pull of another member, "
         "or until the broker misses its heartbeats."
         if findings.has_journal
@@ -34,7 +34,7 @@ def ownership_section(findings: ConsumptionFindings) -> Section:
         parts.append(_overlap_table(findings.overlaps))
     left_out = findings.holdings_left_out
     more = f" {number_text(left_out)} more are in the table `ownership`." if left_out else ""
-    return Section(title, alt_text + more, parts)
+    return Section(title, intro + more, parts)
 
 
 def _name_of(consumer: str) -> str:

@@ -34,8 +34,8 @@ async def empty(pool: ConnectionPool, servers: Undisturbed) -> dict[str, Any]:
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it gets a request to delete it.
     deletions: list[Request] = [DeleteTopicInNameserver(topic=topic) for topic in topics]
-    answers = (pool.ask(address, what, TIMEOUT_MS) for address in nameservers for what in (Reset(), *deletions))
-    for answer in await asyncio.gather(*answers):
+    pending = (pool.ask(address, what, TIMEOUT_MS) for address in nameservers for what in (Reset(), *deletions))
+    for answer in await asyncio.gather(*pending):
         if answer.code != 0:
             raise broker_answer(answer.code, answer.remark, f"reset of nameserver {';'.join(nameservers)}")
     await _let_time_run(pool, nameservers[0])
