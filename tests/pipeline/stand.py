@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
 from staticfire import Cluster
 from staticfire.client import Message, MessageQueue, Producer, ProducerSettings, ReceivedMessage, SendResult
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.pull.pull_consumer import PullConsumer
+from staticfire.pipeline.jobs.late_worker import run_query
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import TOOLS_GROUP
@@ -17,6 +19,8 @@ from staticfire.protocol.requests.topics import UpdateTopic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 ASK_TIMEOUT_MS = 30_000
 PATIENT = ProducerSettings(send_msg_timeout_ms=60_000)
@@ -90,9 +94,37 @@ class Stream:
 
         reading = self._spark.readStream.format("staticfire").options(**self._options).load()
         writing = reading.writeStream.foreachBatch(keep).option("checkpointLocation", str(self.checkpoint))
-        query = writing.trigger(availableNow=True).start()
-        query.awaitTermination()
+        run_to_its_end(writing)
         return [batches[number] for number in sorted(batches)]
+
+
+def _follow(query: "StreamingQuery") -> None:
+    query.awaitTermination()
+
+
+def run_to_its_end(writing: "DataStreamWriter") -> None:
+    """Run a query that ends when it has read what there is."""
+    run_query(writing.trigger(availableNow=True).start, _follow)
+
+
+class InMemory:
+    """A running query that keeps all rows in the memory of Spark, as a table of this name."""
+
+    def __init__(self, reading: "DataFrame", table: str, folder: Path) -> None:
+        self._writing = reading.writeStream.format("memory").queryName(table)
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        run_query(self._start, lambda query: query.processAllAvailable())
+        return self
+
+    def _start(self) -> "StreamingQuery":
+        self.checkpoint = self._folder / uuid4().hex  # A table in memory can't continue where a checkpoint is.
+        self.query = self._writing.option("checkpointLocation", str(self.checkpoint)).start()
+        return self.query
+
+    def __exit__(self, *_: object) -> None:
+        self.query.stop()
 
 
 def bodies(read: "Iterable[Row]") -> list[int]:

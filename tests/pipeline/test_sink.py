@@ -14,7 +14,7 @@ from staticfire import Cluster
 from staticfire.pipeline.rows import ROW_ID
 from staticfire.pipeline.sink import write_rows
 from staticfire.pipeline.sink_options import SinkOptions
-from tests.pipeline.stand import bodies, messages, numbered, rows, send
+from tests.pipeline.stand import bodies, messages, numbered, rows, run_to_its_end, send
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4")]
 
@@ -93,8 +93,7 @@ def test_a_stream_writes_each_row_once_over_restarts(spark: SparkSession, cluste
         reading = spark.readStream.format("staticfire").option("nameServer", cluster.namesrv)
         stream = reading.option("subscribe", "orders").option("startingOffsets", "earliest").load().drop("topic")
         writing = stream.writeStream.format("staticfire").option("nameServer", cluster.namesrv).option("topic", "out")
-        query = writing.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
-        query.awaitTermination()
+        run_to_its_end(writing.option("checkpointLocation", str(tmp_path)))
     written = messages(cluster, "out")
     assert sorted(int(one.body) for one in written) == list(range(1_000))
     ids = [one.properties[ROW_ID] for one in written]

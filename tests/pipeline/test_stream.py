@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from staticfire import Cluster
 from staticfire.client import MessageQueue
-from tests.pipeline.stand import Stream, bodies, numbered, send, send_to, set_queues
+from tests.pipeline.stand import InMemory, Stream, bodies, numbered, send, send_to, set_queues
 
 pytestmark = pytest.mark.spark
 
@@ -76,14 +76,11 @@ def test_running_stream_sees_what_comes(spark: SparkSession, cluster: Cluster, t
     cluster.create_topic("orders", queues=1)
     options = {"nameServer": cluster.namesrv, "subscribe": "orders", "startingOffsets": "earliest"}
     reading = spark.readStream.format("staticfire").options(**options).load()
-    query = reading.writeStream.format("memory").queryName("seen").option("checkpointLocation", str(tmp_path)).start()
-    try:
+    with InMemory(reading, "seen", tmp_path) as stream:
         for number in range(3):
             send_to(cluster.namesrv, FIRST, [b"%d" % number])
-            query.processAllAvailable()
+            stream.query.processAllAvailable()
             assert bodies(spark.table("seen").collect()) == list(range(number + 1))
-    finally:
-        query.stop()
 
 
 def test_pattern_meets_new_topics_while_the_query_runs_and_only_what_matches_comes(
@@ -91,20 +88,16 @@ def test_pattern_meets_new_topics_while_the_query_runs_and_only_what_matches_com
 ) -> None:
     options = {"nameServer": cluster.namesrv, "subscribePattern": "log-.*", "expression": "paid"}
     reading = spark.readStream.format("staticfire").options(**options).load()
-    query = reading.writeStream.format("memory").queryName("met").option("checkpointLocation", str(tmp_path)).start()
-    try:
-        query.processAllAvailable()  # It has begun at the latest of nothing.
+    with InMemory(reading, "met", tmp_path) as stream:  # It has begun at the latest of nothing.
         for number in range(3):
             cluster.create_topic(f"log-{number}", queues=1)
             send(cluster.namesrv, numbered(f"log-{number}", 30, start=90 * number))
             while spark.table("met").count() < 10 * (number + 1):
-                assert query.exception() is None
-                query.processAllAvailable()
+                assert stream.query.exception() is None
+                stream.query.processAllAvailable()
         assert bodies(spark.table("met").collect()) == [n for n in range(270) if n % 90 < 30 and n % 3 == 0]
-        of_brokers = [broker for topic in last_offsets(tmp_path).values() for broker in topic.values()]
+        of_brokers = [broker for topic in last_offsets(stream.checkpoint).values() for broker in topic.values()]
         assert sum(sum(queues.values()) for queues in of_brokers) == 90
-    finally:
-        query.stop()
 
 
 def test_topic_created_again_fails_the_stream_or_is_read_from_its_begin(
