@@ -1,7 +1,7 @@
 """The control endpoint: tests inspect and control a cluster over HTTP.
 
-- `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests; `tls.py`:
-  TLS on the same port
+- `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests;
+  `unreadable.py`: refuses bytes that aren't requests; `tls.py`: TLS on the same port
 - `access.py`, `hosts.py`: which requests are accepted; `view.py`: the interface of a cluster
 - `routes.py`: how a route is declared; `all_routes.py`: all routes; `controlled_cluster.py`: the cluster as handlers
   see it

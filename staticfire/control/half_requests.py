@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
+from staticfire.control.unreadable import refuse_in_json
+
 # The limit for the first byte of a connection, for the rest of a request line with its headers, and for a body.
 HALF_REQUEST_S = 10.0
 
@@ -24,6 +26,7 @@ class HalfRequests:
 
     def __call__(self) -> asyncio.Protocol:
         handler = self._server()
+        refuse_in_json(handler)
         connection = TimedConnection(handler, lambda: self._connections.pop(handler, None))
         self._connections[handler] = connection
         return connection

@@ -1,7 +1,9 @@
 """The control endpoint over HTTP."""
 
+import json
 import socket
 from collections.abc import Iterator
+from http.client import HTTPResponse
 
 import pytest
 
@@ -107,7 +109,11 @@ def test_bytes_that_are_no_http_are_reported_in_one_line_each() -> None:
         for data in NO_HTTP:
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(data)
-                assert client.recv(20).split()[1] == b"400"
+                response = HTTPResponse(client)
+                response.begin()
+                assert response.status == 400
+                assert response.headers.get_content_type() == "application/json"
+                assert json.load(response)["error"]
         exit_code, err = up.stop()
     assert exit_code == 0
     reported = err.splitlines()
