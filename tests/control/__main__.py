@@ -1,4 +1,4 @@
-"""`python -m tests.control SCHEMATHESIS`: see the package."""
+"""`python -m tests.control SCHEMATHESIS [SEED]`: see the package. The same seed leads to the same requests."""
 
 import subprocess
 import sys
@@ -15,6 +15,7 @@ CHECKS = (
     "unsupported_method", "allow_header_conformance", "ignored_auth",
 )  # fmt: skip
 TOKEN = "correct-horse"
+SEED = "1"
 EMPTY = "No test cases were generated"
 KNOWN = """\
 [parameters]
@@ -47,13 +48,14 @@ ROUNDS = (
 
 
 def main() -> int:
-    failed = [one.what for one in ROUNDS if not play(sys.argv[1], one)]
+    program, *seed = sys.argv[1:]
+    failed = [one.what for one in ROUNDS if not play(program, one, *seed)]
     for what in failed:
         print(f"test-control: failed: {what}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def play(program: str, wanted: Round) -> bool:
+def play(program: str, wanted: Round, seed: str = SEED) -> bool:
     """Ask a fresh cluster for some seconds; return whether all was well."""
     print(f"test-control: {wanted.what}", flush=True)
     with Up("up", *FREE_PORTS, *(["--control-token", wanted.token] if wanted.token else [])) as up:
@@ -61,7 +63,7 @@ def play(program: str, wanted: Round) -> bool:
         get(
             f"{up.reported('CONTROL')}/openapi.json", Authorization=f"Bearer {wanted.token}"
         )  # Loaded, before time counts.
-        code = ask(program, wanted, up.reported("CONTROL"))
+        code = ask(program, wanted, seed, up.reported("CONTROL"))
         exit_code, err = up.stop()
     inside = [line for line in err.splitlines() if "control_failed" in line]
     for line in inside[:10]:
@@ -78,7 +80,7 @@ def fill(namesrv: str) -> None:
             producer.send(Message("orders", b"%d" % number, tags="paid", keys=[f"order-{number}"]))
 
 
-def ask(program: str, wanted: Round, control: str) -> int:
+def ask(program: str, wanted: Round, seed: str, control: str) -> int:
     """Return schemathesis' exit code."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "schemathesis.toml"
@@ -88,7 +90,7 @@ def ask(program: str, wanted: Round, control: str) -> int:
             str(Path(program).absolute()), "--config-file", str(config), "run", f"{control}/openapi.json",
             "--checks", ",".join(wanted.checks), "--max-time", str(wanted.seconds), "--workers", "1",
             "--request-timeout", "20", "--no-color", "--phases", "examples,coverage,fuzzing", "--warnings", "off",
-            "--generation-database", "none", *wanted.chosen,
+            "--generation-database", "none", "--seed", seed, *wanted.chosen,
         ]  # fmt: skip
         if wanted.token:
             command += ["--header", f"Authorization: Bearer {wanted.token}"]
