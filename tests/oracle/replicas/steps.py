@@ -23,13 +23,15 @@ from tests.oracle.replicas.pair import (
     SUSPEND,
     Pair,
 )
+from tests.oracle.replicas.stopwatch import Stopwatch
 
 MAX_OFFSET, MIN_OFFSET, SEND_BACK, END, RESET, LOCK, UNLOCK, RECALL = 30, 31, 36, 37, 222, 41, 42, 370
 BY_KEY, BY_ID, RUNTIME, EPOCHS = 12, 33, 28, 1007
 RATIO, CHECK, READABLE = "accessMessageInMemoryMaxRatio", "offsetCheckInSlave", "slaveReadEnable"
 HALF = 4
 TIMEOUT_MS = 700
-QUEUED_S = 5
+LATE_SENDS_MAX = 50
+QUEUED_S = 20
 PULLED = (0, 19, 20, 21)
 OF_REGION = ("field MSG_REGION", "field TRACE_ON")
 Step = tuple[str, Any]
@@ -173,10 +175,7 @@ def statuses(pair: Pair) -> Iterator[Step]:
     """What a synchronous master with inSyncReplicas=2 answers to sends. The slave is frozen, so this comes last."""
     master = pair.master
     yield "sync: two copies", _sent(pair)
-    assert pair.flush_late is not None
-    pair.flush_late(pair, True)
-    yield "sync: flushed too late", {**_sent(pair), "waited": False, "remark": ""}  # Ours names the fault rule.
-    pair.flush_late(pair, False)
+    yield "sync: flushed too late", _flushed_late(pair)
     pair.configure(master, slaveTimeout=TIMEOUT_MS)
     assert pair.freeze is not None
     assert pair.thaw is not None
@@ -236,10 +235,23 @@ def _end(pair: Pair, expected: int) -> dict[str, Any]:
 
 
 def _sent(pair: Pair, flags: int = 0, **properties: str | int) -> dict[str, Any]:
-    begin_s = time.monotonic()
-    reply = pair.send(pair.master, 0, "", flags, properties)
-    waited = (time.monotonic() - begin_s) * 1_000 > TIMEOUT_MS / 2
-    return {**plain(reply), "waited": waited}
+    with Stopwatch() as watch:
+        reply = pair.send(pair.master, 0, "", flags, properties)
+    return {**plain(reply), "waited": watch.waited(TIMEOUT_MS / 2_000)}
+
+
+def _flushed_late(pair: Pair) -> dict[str, Any]:
+    """Return the response to a send that isn't on the disk in time; a real master may be faster than its own limit."""
+    assert pair.flush_late is not None
+    topic = f"{pair.run}late"
+    assert pair.create(pair.master, topic).code == 0
+    pair.flush_late(pair, True)
+    for _ in range(LATE_SENDS_MAX):
+        reply = pair.send(pair.master, 0, topic)
+        if reply.code != 0:
+            break
+    pair.flush_late(pair, False)
+    return {**plain(reply), "field queueOffset": "", "remark": ""}  # Ours names the fault rule.
 
 
 ALL = (routes, notices, at_slave, pulls, offsets, suggestions, statuses, dead_slave)
