@@ -27,10 +27,11 @@ SIGNALS = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
 CONF = Path(__file__).with_name("broker.conf")
 PATIENCE_MS = 20_000
 CONNECTS_MAX, NOT_CONNECTED = 3, "RemotingConnectException"
-TIMER_BEHIND = r"\d+-\d+(?=\()"
+TIMER_BEHIND = (r"\d+-\d+(?=\()", r"(?<=0\)) +")
+"""The numbers, and the spaces behind them: the column is as wide as they are long."""
 NUMBERS = (r"(?<=\t)\d+(\.\d+)?$", r"^(SLAVE|[\d.]+:\d+) +.*", r"(?<=Time\t).*")
 TOOLS: tuple[Call, ...] = (
-    call("clusterList -n {namesrv}", masks=(*LISTED, r"0\.\d{4}", TIMER_BEHIND)),
+    call("clusterList -n {namesrv}", masks=(*LISTED, r"0\.\d{4}", *TIMER_BEHIND)),
     call("haStatus -n {namesrv} -b {master}", masks=NUMBERS),
     call("haStatus -n {namesrv} -b {slave}", masks=(*NUMBERS, r"(?<=#MasterAddr\t).*")),
 )
@@ -70,6 +71,8 @@ def heard(admin: Admin, arguments: list[str]) -> str:
 def tools(theirs: Pair, ours: Pair, namesrvs: tuple[str, str]) -> list[str]:
     """Return the differences of what RocketMQ's mqadmin says of the two."""
     found = []
+    for pair in (theirs, ours):
+        pair.until_together()
     with TemporaryDirectory() as folder, Admin(namesrvs[0], folder) as admin:
         for one in TOOLS:
             said = []

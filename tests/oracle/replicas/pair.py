@@ -92,8 +92,8 @@ class Pair:
     def until_together(self) -> None:
         """Wait until the nameserver and the master know that the slave is alive: a busy machine delays heartbeats."""
         deadline_s = time.monotonic() + SYNCED_S
-        while len(self._members()) != 2:
-            assert time.monotonic() < deadline_s, "the slave isn't registered"
+        while len(self._members()) != 2 or not self._copying():
+            assert time.monotonic() < deadline_s, "the slave isn't registered, or doesn't copy"
             time.sleep(0.1)  # house: a real RocketMQ lives in wall time
         time.sleep(2)  # house: a real master queries its nameserver once a second
 
@@ -101,11 +101,14 @@ class Pair:
         """Wait until the nameserver and the master have noticed that the slave is dead."""
         deadline_s = time.monotonic() + SYNCED_S
         while True:
-            status = read_json(self.ask(self.master, HA_STATUS, {}).body)
-            if not status["haConnectionInfo"] and len(self._members()) == 1:
+            if not self._copying() and len(self._members()) == 1:
                 return
             assert time.monotonic() < deadline_s, "the slave's death isn't noticed"
             time.sleep(0.1)  # house: a real RocketMQ lives in wall time
+
+    def _copying(self) -> list[Any]:
+        """Return what the master knows of the slaves that are connected to it."""
+        return list(read_json(self.ask(self.master, HA_STATUS, {}).body)["haConnectionInfo"])
 
     def _members(self) -> dict[str, str]:
         group = {"clusterName": "DefaultCluster", "brokerName": self.name}
