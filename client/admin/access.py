@@ -30,7 +30,6 @@ from staticfire.protocol.requests.access import (
     UserInfo,
 )
 
-TIMEOUT_MS = 5_000
 SUPER, NORMAL = "Super", "Normal"
 ALLOW, DENY = "Allow", "Deny"
 ACTIONS = ("All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List")
@@ -198,7 +197,7 @@ class AccessAdmin:
         """
         found = {}
         for broker, address in (await self._admin.masters()).items():
-            answer = await self._admin.client.pool.ask(address, GetAccess(group), TIMEOUT_MS)
+            answer = await self._admin.client.pool.ask(address, GetAccess(group), self._admin.timeout_ms)
             if answer.code == SUCCESS and answer.body is not None:
                 found[broker] = answer.body
         return found
@@ -216,7 +215,7 @@ class AccessAdmin:
         return (await self._ask(address, GetUser(name))).body is not None
 
     async def _ask(self, address: str, request: Request) -> Answer:
-        answer = await self._admin.client.pool.ask(address, request, TIMEOUT_MS)
+        answer = await self._admin.client.pool.ask(address, request, self._admin.timeout_ms)
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise UsageError(f"the broker at {address} knows no users: RocketMQ has them since 5.3.0")
         if answer.code != SUCCESS:

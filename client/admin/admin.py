@@ -82,9 +82,12 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         client: ClusterClient | None = None,
         timeout_ms: int = ADMIN_TIMEOUT_MS,
     ) -> None:
-        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. `timeout_ms`: of each request.
+
+        Raises: UsageError, ClientError.
+        """
         super().__init__(namesrv, settings or ClientSettings(), machine, client)
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self.offsets = QueueOffsets(self.client, timeout_ms)
         """The offsets of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
 
@@ -214,7 +217,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     async def members(self, group: str) -> list[ClientConnection]:
         """Return the clients that consume in a group now, sorted by client id. An unknown group has none."""
-        connections = await consumer_connections(self.client.pool, await self.readers(), group, self._timeout_ms)
+        connections = await consumer_connections(self.client.pool, await self.readers(), group, self.timeout_ms)
         found = {member.client_id: member for one in connections for member in one.connection_set}
         return [found[client_id] for client_id in sorted(found)]
 
@@ -227,7 +230,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
             words = f"no broker knows group {group}"
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
         replicas = replicas_of(await self.cluster_info())
-        view = await GroupSurvey(self.client, readers_among(replicas), group, self._timeout_ms).look()
+        view = await GroupSurvey(self.client, readers_among(replicas), group, self.timeout_ms).look()
         view.warnings += warnings_without_master(replicas)
         return view
 
@@ -247,7 +250,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     async def has_group(self, group: str) -> bool:
         """Return whether any broker has a group. A query for one group by its name could create it."""
-        totals = await broker_totals(self.client, await self.readers(), groups=[group])
+        totals = await broker_totals(self.client, await self.readers(), groups=[group], timeout_ms=self.timeout_ms)
         if totals is not None:
             return any(group in one.groups for one in totals.values())
         return group in await self.groups()
@@ -256,7 +259,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         """Return the number of dead letters by group. Groups without dead letters are left out."""
         dead = {group_of_topic(topic): topic for topic in await self.topics() if is_dead_letter_topic(topic)}
         masters = await self.masters()
-        totals = await broker_totals(self.client, masters, topics=[*dead.values()])
+        totals = await broker_totals(self.client, masters, topics=[*dead.values()], timeout_ms=self.timeout_ms)
         if totals is None:
             found = await asyncio.gather(*(self._stored(topic, masters) for topic in dead.values()))
         else:
@@ -269,7 +272,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         """Return how many messages brokers have of a topic. Those without the topic have none."""
         stored = 0
         for name, address in masters.items():
-            answer = await self.client.pool.ask(address, GetTopicStats(topic, name), self._timeout_ms)
+            answer = await self.client.pool.ask(address, GetTopicStats(topic, name), self.timeout_ms)
             if answer.code == SUCCESS and answer.body is not None:
                 stored += sum(ends.max_offset - ends.min_offset for ends in answer.body.offset_table.values())
         return stored
@@ -285,11 +288,11 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         `end_ms`: the range of their store times. Raises: TopicNotFound, and as all methods here.
         """
         brokers = await self.readers()
-        at_place = await find_by_offset_id(self.client, brokers, text, self._timeout_ms)
+        at_place = await find_by_offset_id(self.client, brokers, text, self.timeout_ms)
         if at_place:
             return FoundMessages(at_place)
         wanted = LookUp(text, begin_ms, end_ms, messages_max)
-        timeout_ms = max(self._timeout_ms, LOOK_UP_TIMEOUT_MS)
+        timeout_ms = max(self.timeout_ms, LOOK_UP_TIMEOUT_MS)
         if topic is not None:
             await self.route(topic)
         elif (found := await find_in_all_topics(self.client, brokers, wanted, timeout_ms)) is not None:
@@ -300,7 +303,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     async def consumption(self, message: ReceivedMessage) -> list[GroupConsumption]:
         """Return, for each group of the message's topic, whether it has consumed the message, as offsets show."""
-        return await consumption_of(self.client, message, self._timeout_ms)
+        return await consumption_of(self.client, message, self.timeout_ms)
 
     # -- what happened -------------------------------------------------------------------------------------------
 
@@ -322,8 +325,8 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         wanted = events_wanted(kinds, client, group, topic, queue_id)
         if newest is not None:
             brokers = await self.readers(None, broker_name)
-            return await newest_in_journals(self.client, brokers, wanted, newest, self._timeout_ms)
-        return await read_journals(self.client, await self.readers(None, broker_name), wanted, self._timeout_ms)
+            return await newest_in_journals(self.client, brokers, wanted, newest, self.timeout_ms)
+        return await read_journals(self.client, await self.readers(None, broker_name), wanted, self.timeout_ms)
 
     async def requests(
         self,
@@ -336,7 +339,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
     ) -> JournalRecords:
         """Return clients' requests by real time: those of a code, as "PULL_MESSAGE", or all. Raises: as `journal`."""
         wanted = requests_wanted(code, client, group, topic, queue_id)
-        return await read_journals(self.client, await self.readers(None, broker_name), wanted, self._timeout_ms)
+        return await read_journals(self.client, await self.readers(None, broker_name), wanted, self.timeout_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------
 
@@ -379,7 +382,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     async def get_kv(self, namespace: str, key: str) -> str | None:
         """Return a value; None if there is none."""
-        answer = await self.client.nameservers.ask(GetKVConfig(namespace=namespace, key=key), self._timeout_ms)
+        answer = await self.client.nameservers.ask(GetKVConfig(namespace=namespace, key=key), self.timeout_ms)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return None
         _check(answer, f"value of {namespace}/{key}")
@@ -387,7 +390,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
 
     async def list_kv(self, namespace: str) -> dict[str, str]:
         """Return all values of a namespace."""
-        answer = await self.client.nameservers.ask(GetKVList(namespace=namespace), self._timeout_ms)
+        answer = await self.client.nameservers.ask(GetKVList(namespace=namespace), self.timeout_ms)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return {}
         _check(answer, f"values of {namespace}")
@@ -400,11 +403,11 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def _ask(self, address: str, request: Request, requested: str) -> Answer:
-        answer = await self.client.pool.ask(address, request, self._timeout_ms)
+        answer = await self.client.pool.ask(address, request, self.timeout_ms)
         return _check(answer, f"{requested} at {address}")
 
     async def _ask_nameserver(self, request: Request, requested: str) -> Answer:
-        answer = await self.client.nameservers.ask(request, self._timeout_ms)
+        answer = await self.client.nameservers.ask(request, self.timeout_ms)
         return _check(answer, f"{requested} at {self.client.nameservers.chosen}")
 
     async def _tell_nameservers(self, request: Request) -> None:

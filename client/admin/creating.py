@@ -7,7 +7,7 @@ command line, the control endpoint and tests use these functions: creating_topic
 from collections.abc import Mapping
 from typing import Any
 
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.admin import Admin
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import ClientError, broker_answer
 
@@ -26,7 +26,7 @@ def check_same(what: str, known: Mapping[str, Mapping[str, Any]], wanted: Mappin
 
 async def ask_broker(admin: Admin, broker: str, request: Request, what: str) -> Answer:
     address = (await admin.masters(broker_name=broker))[broker]
-    answer = await admin.client.pool.ask(address, request, ADMIN_TIMEOUT_MS)
+    answer = await admin.client.pool.ask(address, request, admin.timeout_ms)
     if answer.code != SUCCESS:
         raise broker_answer(answer.code, answer.remark, f"{what} on {broker}")
     return answer

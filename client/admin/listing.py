@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.admin import Admin
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.replica_choice import readers_among, replicas_of, warnings_without_master
 from staticfire.client.admin.totals import broker_totals
@@ -44,7 +44,7 @@ async def list_topics(
 
 async def topic_totals(admin: Admin, names: Sequence[str]) -> list[dict[str, Any]] | None:
     """Return the topics as brokers report them all together; None if they don't."""
-    totals = await broker_totals(admin.client, await admin.readers(), topics=names)
+    totals = await broker_totals(admin.client, await admin.readers(), topics=names, timeout_ms=admin.timeout_ms)
     if totals is None:
         return None
     found = {name: [part.topics[name] for part in totals.values() if name in part.topics] for name in names}
@@ -62,7 +62,7 @@ async def topic_totals(admin: Admin, names: Sequence[str]) -> list[dict[str, Any
 
 async def topic_ranks(admin: Admin, column: str) -> dict[str, int] | None:
     """Return the number of queues or messages of each topic, by name; None if brokers don't report them together."""
-    totals = await broker_totals(admin.client, await admin.readers(), topics=None)
+    totals = await broker_totals(admin.client, await admin.readers(), topics=None, timeout_ms=admin.timeout_ms)
     if totals is None:
         return None
     found: dict[str, int] = {}
@@ -78,7 +78,7 @@ async def group_totals(admin: Admin, names: Sequence[str] | None = None) -> list
     They are what brokers know, without asking members. None if they don't report it. Raises: NetworkError.
     """
     replicas = replicas_of(await admin.cluster_info())
-    totals = await broker_totals(admin.client, readers_among(replicas), groups=names)
+    totals = await broker_totals(admin.client, readers_among(replicas), groups=names, timeout_ms=admin.timeout_ms)
     if totals is None:
         return None
     lost = len(warnings_without_master(replicas))
@@ -129,7 +129,7 @@ async def _topic(admin: Admin, name: str) -> dict[str, Any]:
     for broker in route.broker_datas:
         if (address := address_to_read({name: broker.broker_addrs}, name)) is None:
             continue
-        answer = await admin.client.pool.ask(address, GetTopicStats(name), ADMIN_TIMEOUT_MS)
+        answer = await admin.client.pool.ask(address, GetTopicStats(name), admin.timeout_ms)
         if answer.body is not None:
             messages += sum(ends.max_offset - ends.min_offset for ends in answer.body.offset_table.values())
     queues = sum(one.read_queue_nums for one in route.queue_datas)
@@ -155,7 +155,7 @@ async def list_groups(
 
     async def line(name: str) -> dict[str, Any]:
         async with turns:
-            one = await GroupSurvey(admin.client, brokers, name, ADMIN_TIMEOUT_MS).look()
+            one = await GroupSurvey(admin.client, brokers, name, admin.timeout_ms).look()
         return {
             "group": one.group,
             "members": len(one.members),

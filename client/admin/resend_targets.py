@@ -34,7 +34,6 @@ from staticfire.protocol.requests.queries import QueryMessage
 if TYPE_CHECKING:
     from staticfire.client.admin.admin import Admin
 
-TIMEOUT_MS = 5_000
 SAME_KEY_MAX = 32
 ANY_QUEUE = -1
 """The broker chooses the queue."""
@@ -72,7 +71,7 @@ class ResendTargets:
     async def _check_group(self) -> None:
         """Raise ClientError if members are online to which nothing can be sent through the retry topic."""
         readers = await self._admin.readers()
-        connections = await consumer_connections(self._client.pool, readers, self._group, TIMEOUT_MS)
+        connections = await consumer_connections(self._client.pool, readers, self._group, self._admin.timeout_ms)
         members = sorted({member.client_id for one in connections for member in one.connection_set})
         if await self._consumes_in_order(members):
             raise ClientError(
@@ -130,7 +129,7 @@ class ResendTargets:
         if unique_id is None:
             return []
         request = QueryMessage(topic, unique_id, SAME_KEY_MAX, 0, INT64_MAX, True, bname=broker_name)
-        answer = await self._client.ask_broker(MessageQueue(topic, broker_name, 0), request, TIMEOUT_MS)
+        answer = await self._client.ask_broker(MessageQueue(topic, broker_name, 0), request, self._admin.timeout_ms)
         if answer.code != SUCCESS or answer.body is None:
             return []
         records: list[StoredRecord] = answer.body.records
@@ -145,7 +144,7 @@ class ResendTargets:
         for member in members:
             for address in masters.values():
                 request = GetConsumerRunningInfo(self._group, member)
-                answer = await self._client.pool.ask(address, request, TIMEOUT_MS)
+                answer = await self._client.pool.ask(address, request, self._admin.timeout_ms)
                 if answer.code == SUCCESS and answer.body is not None:
                     in_order: bool = answer.body.properties.get("PROP_CONSUMEORDERLY") == "true"
                     return in_order
@@ -163,7 +162,7 @@ class ResendTargets:
                 continue
             for broker in route.broker_datas:
                 for address in broker.broker_addrs.values():
-                    answer = await self._client.pool.ask(address, QueryGroupsOfTopic(topic), TIMEOUT_MS)
+                    answer = await self._client.pool.ask(address, QueryGroupsOfTopic(topic), self._admin.timeout_ms)
                     if answer.code == SUCCESS and answer.body is not None:
                         found.update(answer.body.group_list)
         return sorted(group for group in found if group != self._group and not is_system_group(group))

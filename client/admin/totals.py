@@ -22,33 +22,40 @@ async def broker_totals(
     brokers: Mapping[str, str],
     topics: Sequence[str] | None = (),
     groups: Sequence[str] | None = (),
+    timeout_ms: int = TIMEOUT_MS,
 ) -> dict[str, Totals] | None:
     """Return topics and groups by broker; None for all of them, or those with these names.
 
     `brokers`: addresses by name. Raises: NetworkError, BrokerAnswer (a broker refuses).
     """
     wanted = WantedTotals(None if topics is None else [*topics], None if groups is None else [*groups])
-    answers = await _of_all(client, brokers, GetTotals(body=wanted))
+    answers = await _of_all(client, brokers, GetTotals(body=wanted), timeout_ms)
     if answers is None:
         return None
     return {name: answer.body or Totals() for name, answer in answers.items()}
 
 
 async def broker_waiting(
-    client: ClusterClient, brokers: Mapping[str, str], kinds: str, messages_max: int
+    client: ClusterClient,
+    brokers: Mapping[str, str],
+    kinds: str,
+    messages_max: int,
+    timeout_ms: int = TIMEOUT_MS,
 ) -> dict[str, BrokerWaiting] | None:
     """Return what waits at each broker. Raises: as `broker_totals`."""
-    answers = await _of_all(client, brokers, GetWaiting(kinds, messages_max))
+    answers = await _of_all(client, brokers, GetWaiting(kinds, messages_max), timeout_ms)
     if answers is None:
         return None
     return {name: answer.body or BrokerWaiting() for name, answer in answers.items()}
 
 
-async def _of_all(client: ClusterClient, brokers: Mapping[str, str], request: Request) -> dict[str, Answer] | None:
+async def _of_all(
+    client: ClusterClient, brokers: Mapping[str, str], request: Request, timeout_ms: int
+) -> dict[str, Answer] | None:
     """Return the responses of all brokers; None if one of them doesn't know or doesn't permit the request."""
     if client.settings.protocol != "staticfire":
         return None
-    pending = (client.pool.ask(address, request, TIMEOUT_MS) for address in brokers.values())
+    pending = (client.pool.ask(address, request, timeout_ms) for address in brokers.values())
     answers = dict(zip(brokers, await asyncio.gather(*pending), strict=True))
     for name, answer in answers.items():
         if answer.code in NOT_ALL_TOGETHER:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
+from staticfire.client.admin.admin import Admin
 from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.holdings import Holdings
@@ -58,14 +58,13 @@ class FactsReader:
         group: str,
         topic: str | None,
         brokers: Iterable[str] = (),
-        timeout_ms: int = ADMIN_TIMEOUT_MS,
     ) -> None:
         """`topic`: one that the group should consume, whether it subscribes to it or not. `brokers`: the known ones."""
         self._admin = admin
         self._client = admin.client
         self._facts = GroupFacts(group)
         self._wanted = [topic] if topic else []
-        self._timeout_ms = timeout_ms
+        self._timeout_ms = admin.timeout_ms
         self._known = brokers
         self._brokers: dict[str, str] = {}
         self._committed: dict[MessageQueue, int] = {}

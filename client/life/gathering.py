@@ -32,7 +32,6 @@ COPIES_MAX = 64
 # The maximum number of records of ended transactions that are read for one half message, from its store time on.
 ENDS_MAX = 20_000
 ENDS_AT_ONCE = 512
-TIMEOUT_MS = 5_000
 
 
 async def message_lives(admin: Admin, text: str, trace_topic: str = TRACE_TOPIC) -> dict[str, MessageLife]:
@@ -117,7 +116,7 @@ class LifeReader:
             out_ms = message.get(TIMER_OUT_MS) or ""
             return wanted_ms if wanted_ms is not None else int(out_ms) if out_ms.isdecimal() else None
         request = QueryConsumeQueue(topic, message.queue_id, message.queue_offset, 1)
-        answer = await self._pool.ask(address, request, TIMEOUT_MS)
+        answer = await self._pool.ask(address, request, self._admin.timeout_ms)
         entries = answer.body.queue_data if answer.code == SUCCESS and answer.body is not None else []
         return entries[0].tags_code if entries and entries[0].physic_offset == message.log_position else None
 
@@ -128,7 +127,9 @@ class LifeReader:
             queue_id=message.queue_id,
             queue_offset=message.queue_offset,
         )
-        records = await read_journals(self._admin.client, {message.broker_name: address}, wanted, TIMEOUT_MS)
+        records = await read_journals(
+            self._admin.client, {message.broker_name: address}, wanted, self._admin.timeout_ms
+        )
         # A program that only looked at the message, such as `staticfire peek`, has nothing to do with its life.
         return [record for record in records if record.group != TOOLS_GROUP]
 
@@ -138,7 +139,9 @@ class LifeReader:
         sets: list[JournalRecord] = []
         for name, address in brokers.items():
             try:
-                sets = await read_journals(self._admin.client, {name: address}, GetJournal(kinds=CLOCK_SET), TIMEOUT_MS)
+                sets = await read_journals(
+                    self._admin.client, {name: address}, GetJournal(kinds=CLOCK_SET), self._admin.timeout_ms
+                )
             except (BrokerAnswer, NetworkError):
                 unheard.append(name)  # If the broker is unreachable, the look-ups report it, too.
         if sets or len(unheard) < len(brokers):
@@ -178,7 +181,7 @@ class LifeReader:
     async def _ended_ms(self, half: ReceivedMessage, address: str) -> int | None:
         """Return when a half message was ended: the records of ends contain their halves' offsets."""
         search = SearchOffset(topic=OP_HALF_TOPIC, queue_id=0, timestamp=half.stored_ms)
-        answer = await self._pool.ask(address, search, TIMEOUT_MS)
+        answer = await self._pool.ask(address, search, self._admin.timeout_ms)
         offset = answer.offset if answer.code == SUCCESS and isinstance(answer, OffsetAnswer) else 0
         queue, wanted = MessageQueue(OP_HALF_TOPIC, half.broker_name, 0), str(half.queue_offset)
         last = offset + ENDS_MAX
@@ -188,7 +191,9 @@ class LifeReader:
                 max_msg_nums=ENDS_AT_ONCE, sys_flag=FLAG_SUBSCRIPTION, suspend_timeout_millis=0, subscription="*",
                 expression_type="TAG",
             )  # fmt: skip
-            result = read_pull(await self._pool.ask(address, request, TIMEOUT_MS), queue, None, packed_address(address))
+            result = read_pull(
+                await self._pool.ask(address, request, self._admin.timeout_ms), queue, None, packed_address(address)
+            )
             for one in result.messages:
                 if wanted in one.body.decode("latin-1").split(","):
                     return one.stored_ms

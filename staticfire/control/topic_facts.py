@@ -104,7 +104,7 @@ async def _groups_of(
 
     `firsts`: the oldest offset that is stored, by broker and queue.
     """
-    totals = await broker_totals(admin.client, brokers, groups=names) if names else None
+    totals = await broker_totals(admin.client, brokers, groups=names, timeout_ms=admin.timeout_ms) if names else None
     if totals is None:
         return await asyncio.gather(*(_surveyed(admin, name, topic) for name in names))
     parts = [[part.groups[name] for part in totals.values() if name in part.groups] for name in names]

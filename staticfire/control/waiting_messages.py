@@ -20,7 +20,7 @@ async def show(call: ControlCall) -> Reply:
     """Return what waits, the next first."""
     kind, most = call.query.get("kind") or ",".join(KINDS), call.query.get("max", SHOWN)
     async with call.cluster.admin() as admin:
-        found = await broker_waiting(admin.client, await admin.readers(), kind, most)
+        found = await broker_waiting(admin.client, await admin.readers(), kind, most, admin.timeout_ms)
     parts = found or {}
     rows = [{"broker": name, **msgspec.to_builtins(one)} for name, part in parts.items() for one in part.messages]
     rows.sort(key=lambda row: (row["dueMs"], row["storedMs"], row["broker"]))
@@ -32,7 +32,7 @@ async def show(call: ControlCall) -> Reply:
 async def popped(call: ControlCall) -> Reply:
     """Return what is popped and not acknowledged."""
     async with call.cluster.admin() as admin:
-        found = await broker_waiting(admin.client, await admin.readers(), "popped", 1)
+        found = await broker_waiting(admin.client, await admin.readers(), "popped", 1, admin.timeout_ms)
     rows = [
         {"broker": name, **msgspec.to_builtins(one)}
         for name, part in (found or {}).items()

@@ -16,7 +16,7 @@ from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.groups import GetAllGroups
-from tests.oracle.patience import CLIENT, SENDS
+from tests.oracle.patience import CLIENT, SENDS, TIMEOUT_MS
 
 TOPIC, GROUP = "copied-orders", "copied-billing"
 MESSAGES = 200
@@ -25,7 +25,7 @@ MESSAGES = 200
 async def fill(namesrv: str) -> None:
     """Let there be messages with everything, and a group that has consumed half of them."""
     async with Producer("copy-shop", namesrv, SENDS) as producer:
-        admin = Admin(client=producer.client)
+        admin = Admin(client=producer.client, timeout_ms=TIMEOUT_MS)
         await admin.create_topic(TOPIC, queues=4)
         await admin.create_group(GROUP)
         for number in range(MESSAGES):
@@ -39,7 +39,7 @@ async def fill(namesrv: str) -> None:
 async def look(namesrv: str, settings: ClientSettings) -> dict[str, Any]:
     """Return what a cluster has of the topic and the group, and which topics and groups it has at all."""
     async with PullConsumer(TOOLS_GROUP, namesrv, PullSettings(client=settings)) as reader:
-        admin = Admin(client=reader.client)
+        admin = Admin(client=reader.client, timeout_ms=TIMEOUT_MS)
         (name, address), *_ = (await admin.masters()).items()
         groups: Any = await reader.client.pool.ask(address, GetAllGroups(), 5_000)
         records: list[StoredRecord] = []

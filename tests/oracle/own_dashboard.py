@@ -22,7 +22,7 @@ from staticfire import (
     PushSettings,
 )
 from staticfire.protocol.names import TRACE_TOPIC
-from tests.oracle.patience import CLIENT, SENDS
+from tests.oracle.patience import CLIENT, SENDS, TIMEOUT_MS
 
 TOPIC, GROUP = "watched-orders", "watched-billing"
 MESSAGES = 40
@@ -61,7 +61,7 @@ WRITES = {
 def main() -> int:
     """Look at all pages; return the exit code."""
     namesrv = sys.argv[1]
-    with Admin(namesrv, CLIENT) as admin:
+    with Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin:
         admin.create_topic(TOPIC, queues=4)
         admin.create_group(GROUP)
     settings = PushSettings(client=CLIENT, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
@@ -82,7 +82,7 @@ def main() -> int:
 
 def consumed_all(namesrv: str) -> None:
     """Wait until the group has committed all messages. RocketMQ's members commit every five seconds."""
-    with Admin(namesrv, CLIENT) as admin:
+    with Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin:
         end_s = time.monotonic() + PATIENCE_S
         while sum(one.committed for one in admin.group(GROUP).progress if one.topic == TOPIC) < MESSAGES:
             assert time.monotonic() < end_s, f"{GROUP} hasn't consumed {MESSAGES} messages after {PATIENCE_S} s"
@@ -90,7 +90,7 @@ def consumed_all(namesrv: str) -> None:
 
 def traced(namesrv: str) -> None:
     """Wait until the producer has sent its traces."""
-    with Admin(namesrv, CLIENT) as admin:
+    with Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin:
         end_s = time.monotonic() + PATIENCE_S
         while not admin.find("watched-7", TRACE_TOPIC):
             assert time.monotonic() < end_s, f"no trace after {PATIENCE_S} s"

@@ -17,7 +17,7 @@ from staticfire.client import (
     ReceivedMessage,
 )
 from staticfire.client.admin.dead_letters import HISTORY, read_history
-from tests.oracle.patience import CLIENT, SENDS
+from tests.oracle.patience import CLIENT, SENDS, TIMEOUT_MS
 
 TRIES = 200
 INDEX_S = 1.0
@@ -45,7 +45,11 @@ async def dead_letters_go_again(namesrv: str, topic: str, group: str) -> str:
     """Let messages die, look at them, and send them again: to their topic, then to their group alone."""
     heard: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
     sending = Producer("own-shop", namesrv, SENDS)
-    async with Admin(namesrv, CLIENT) as admin, sending as producer, DeadLetterQueue(group, namesrv, CLIENT) as dlq:
+    async with (
+        Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin,
+        sending as producer,
+        DeadLetterQueue(group, namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as dlq,
+    ):
         await admin.create_topic(topic, queues=4)
         async with consumer_of(namesrv, topic, group, heard, gives_up=True):
             for number in range(3):
@@ -81,7 +85,7 @@ async def a_group_is_looked_at(namesrv: str, topic: str, group: str) -> str:
     """Look at a group from all sides; what RocketMQ has no journal of, is refused in words."""
     heard: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
     sending = Producer("own-shop", namesrv, SENDS)
-    async with Admin(namesrv, CLIENT) as admin, sending as producer:
+    async with Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin, sending as producer:
         await admin.create_topic(topic, queues=4)
         one = consumer_of(namesrv, topic, group, heard, gives_up=False)
         two = consumer_of(namesrv, topic, group, heard, gives_up=False)

@@ -16,7 +16,7 @@ from staticfire.client import (
     PullStatus,
 )
 from staticfire.protocol.requests.connections import GetConsumerRunningInfo
-from tests.oracle.patience import CLIENT, SENDS
+from tests.oracle.patience import CLIENT, SENDS, TIMEOUT_MS
 
 ASK_TIMEOUT_MS = 15_000
 SAMPLED_MS = 11_000
@@ -50,7 +50,7 @@ async def refusal(requested: Awaitable[None]) -> str:
 
 async def poll_assigned(namesrv: str, topic: str, group: str) -> str:
     """Assign, poll, seek, pause, commit: as the program says."""
-    async with Admin(namesrv, CLIENT) as admin, Producer("own-shop", namesrv, SENDS) as producer:
+    async with Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin, Producer("own-shop", namesrv, SENDS) as producer:
         await admin.create_topic(topic, queues=2)
         one, two = (MessageQueue(topic, "broker-a", number) for number in range(2))
         for number in range(40):
@@ -82,7 +82,7 @@ async def poll_assigned(namesrv: str, topic: str, group: str) -> str:
 
 async def poll_shared(namesrv: str, topic: str, group: str) -> str:
     """Two members share queues; one leaves, and the other has all of them."""
-    async with Admin(namesrv, CLIENT) as admin, Producer("own-shop", namesrv, SENDS) as producer:
+    async with Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin, Producer("own-shop", namesrv, SENDS) as producer:
         await admin.create_topic(topic, queues=4)
         one, two = lite_pull(namesrv, group), lite_pull(namesrv, group)
         for consumer in (one, two):
@@ -113,7 +113,7 @@ async def poll_shared(namesrv: str, topic: str, group: str) -> str:
 async def pull_plainly(namesrv: str, topic: str, group: str) -> str:
     """The plain pull API: offsets are the caller's."""
     async with (
-        Admin(namesrv, CLIENT) as admin,
+        Admin(namesrv, CLIENT, timeout_ms=TIMEOUT_MS) as admin,
         Producer("own-shop", namesrv, SENDS) as producer,
         PullConsumer(group, namesrv, PullSettings(client=CLIENT)) as puller,
     ):

@@ -8,15 +8,17 @@ Exit code 1: something is different from what is said here.
 import asyncio
 import sys
 import time
+from dataclasses import replace
 
-from staticfire.client import Admin, ClientSettings, Message, Producer, ProducerSettings, PullConsumer, PullSettings
+from staticfire.client import Admin, Message, Producer, ProducerSettings, PullConsumer, PullSettings
 from staticfire.protocol.errors import NetworkError
 from staticfire.runtime.tls.settings import TlsClient
+from tests.oracle.patience import CLIENT
 
-ENCRYPTED = ClientSettings(protocol="rocketmq", tls=True)
+ENCRYPTED = replace(CLIENT, tls=True)
 HOLD_MS = 5_000
 """RocketMQ makes the queue entry a moment after it has acknowledged the message."""
-VERIFYING = ClientSettings(protocol="rocketmq", tls=TlsClient(auth_server=True))
+VERIFYING = replace(CLIENT, tls=TlsClient(auth_server=True))
 
 
 async def sent_is_read(namesrv: str) -> None:

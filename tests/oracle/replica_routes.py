@@ -20,7 +20,7 @@ CLUSTER, NAME, TOPIC = "Replicated", "set-a", "replicated-orders"
 IDS = (0, 1, 2)
 # RocketMQ removes brokers in the background, and notifies in another thread.
 SETTLE_S = 0.5
-PATIENCE_S = 10
+PATIENCE_S = 30
 UPDATE_CONFIG, REGISTER, UNREGISTER, ROUTE, CLUSTER_INFO, MEMBERS = 318, 103, 104, 105, 106, 901
 Seen = dict[str, Any]
 

@@ -5,7 +5,7 @@ import asyncio
 import sys
 import time
 
-from staticfire.client import Admin, ClientSettings
+from staticfire.client import Admin
 from staticfire.cluster.cluster import Cluster
 from tests.oracle.compare import ABSENT, Difference, judge, tell
 from tests.oracle.grpc.behaviours import BEHAVIOURS, make
@@ -13,6 +13,7 @@ from tests.oracle.grpc.explained import EXPLAINED
 from tests.oracle.grpc.refusals import GROUPS, TOPICS, calls, streams
 from tests.oracle.grpc.requests import consumer_settings
 from tests.oracle.grpc.side import CLIENT, EndpointSide, Facts, facts_of
+from tests.oracle.patience import CLIENT as PATIENT, TIMEOUT_MS
 
 TOGETHER = 6
 # Calls at the same time: the real proxy is a JVM that has just started.
@@ -20,7 +21,7 @@ TOGETHER = 6
 
 async def play(namesrv: str, port: int, run: str) -> dict[str, Facts]:
     """Return what one side has said, by case."""
-    async with Admin(namesrv, ClientSettings(protocol="rocketmq")) as admin:
+    async with Admin(namesrv, PATIENT, timeout_ms=TIMEOUT_MS) as admin:
         await make(admin, run, TOPICS, GROUPS)
         side = await EndpointSide.connect(admin, port, run)
         found: dict[str, Facts] = {}

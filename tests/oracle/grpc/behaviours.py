@@ -24,6 +24,9 @@ from tests.oracle.grpc.requests import (
 from tests.oracle.grpc.side import EndpointSide, Facts, facts_of
 
 PATIENCE_S = 40
+POLL_S = 19
+BUSY_S = 15
+"""What a busy machine makes later than this is a finding."""
 
 
 class Shop:
@@ -133,12 +136,12 @@ async def conditions(side: EndpointSide) -> Facts:
 async def a_held_receive(side: EndpointSide) -> Facts:
     """27, 31: answered when a message comes."""
     shop = await Shop(side, "held").open()
-    waiting = asyncio.create_task(shop.received(poll_s=15))
+    waiting = asyncio.create_task(shop.received(poll_s=POLL_S))
     await asyncio.sleep(1)  # house: until the receive is held, of which a foreign endpoint tells nobody
     began = time.monotonic()
     await shop.send("H1")
     got = await waiting
-    return {"got": ids(got), "soon": time.monotonic() - began < 2}
+    return {"got": ids(got), "soon": time.monotonic() - began < POLL_S / 2}
 
 
 async def changes(side: EndpointSide) -> Facts:
@@ -247,7 +250,7 @@ async def delays_and_recalls(side: EndpointSide) -> Facts:
     facts = {f"recall {key}": value for key, value in (await side.requested("RecallMessage", request)).items()}
     got = await shop.until()
     took_s = time.time() - began
-    facts |= {"got": ids(got), "in time": 2 < took_s < 6.5, "type": got[0].system_properties.message_type}
+    facts |= {"got": ids(got), "in time": 2 < took_s < BUSY_S, "type": got[0].system_properties.message_type}
     request = pb.RecallMessageRequest(topic=resource(shop.topic), recall_handle=handles["soon"])
     late_facts = await side.requested("RecallMessage", request)
     facts |= {f"recall too late {key}": value for key, value in late_facts.items()}
