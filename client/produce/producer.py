@@ -38,6 +38,7 @@ from staticfire.protocol.messages import Message, ReceivedMessage, not_a_message
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.runtime.machine import Machine
+from staticfire.runtime.pending_answers import deadline
 
 if TYPE_CHECKING:
     from staticfire.client.produce.tracing import ProducerTracing
@@ -365,7 +366,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         reply = client.replies.expect(correlation_id)
         is_sent = False
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with deadline(timeout_ms / 1000):
                 await self._introduce(message.topic)
                 await self.send(asking, queue=queue, selector=selector, key=key)
                 is_sent = True

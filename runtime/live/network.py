@@ -11,6 +11,7 @@ from typing import Any
 
 from staticfire.runtime.live.listener import LiveListener
 from staticfire.runtime.live.surroundings import live_surroundings
+from staticfire.runtime.pending_answers import deadline
 from staticfire.runtime.reach import Surroundings
 
 # asyncio allocates a buffer of this size for each read from a socket.
@@ -45,7 +46,7 @@ class LiveNetwork:
     ) -> asyncio.Transport:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with deadline(timeout_ms / 1000):
                 connected: tuple[Any, asyncio.Protocol] = await loop.create_connection(factory, host, port)
         except TimeoutError as error:
             if error.errno is None:

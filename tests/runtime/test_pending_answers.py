@@ -28,6 +28,14 @@ class Stand:
     def add(self, opaque: int, timeout_ms: int) -> None:
         self.pending.add(opaque, lambda outcome: None, DECLARATION.answer, f"request {opaque}", timeout_ms)
 
+    def stall_at(self, when_s: float, seconds: float) -> None:
+        """Let the process do nothing for some seconds from then on."""
+
+        def stall() -> None:
+            self.loop.uptime_ns += round(seconds * 1e9)
+
+        self.loop.call_at(when_s, stall)
+
     def run_for(self, seconds: float) -> None:
         self.loop.call_later(seconds, self.loop.stop)
         self.loop.run_forever()
@@ -73,3 +81,17 @@ def test_nothing_expires_that_was_taken_with_all(stand: Stand) -> None:
     stand.add(3, 10)
     stand.run_for(1)
     assert stand.expired == [("request 3", 1.01)]
+
+
+def test_a_process_that_could_not_run_waits_for_that_long_again_but_once(stand: Stand) -> None:
+    stand.add(1, 3_000)
+    stand.add(2, 4_000)
+    stand.add(3, 20_000)
+    stand.stall_at(1, seconds=5)  # Two deadlines pass.
+    stand.run_for(60)
+    assert stand.expired == [("request 1", 9.0), ("request 2", 9.0), ("request 3", 20.0)]
+    stand.add(4, 1_000)
+    stand.stall_at(60.5, seconds=1)
+    stand.stall_at(61.6, seconds=30)
+    stand.run_for(60)
+    assert stand.expired[3:] == [("request 4", 91.6)]

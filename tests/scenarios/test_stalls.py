@@ -1,0 +1,101 @@
+"""A program that its machine stops for seconds: a response that comes meanwhile isn't late."""
+
+import asyncio
+from typing import Self
+
+import pytest
+
+from staticfire.client import Message, Producer, ProducerSettings, SendResult
+from staticfire.protocol.errors import AnswerTimeout
+from staticfire.runtime.pending_answers import EXTENSION_MAX_S, deadline
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
+from tests.scenarios.consuming import NAMESRV, TOPIC, Shop
+
+ONE_TRY = ProducerSettings(retry_times_when_send_failed=0)  # Within 3 s.
+
+
+class Till:
+    """A program that sends a message when it is let to."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.go = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        await self._producer.__aenter__()
+        await self._producer.send(Message(TOPIC, b"0"))  # It knows the route, and is connected.
+        self.outcome = asyncio.create_task(self._send())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.__aexit__(None, None, None)
+
+    def stop(self) -> None:
+        self.outcome.cancel()
+
+    async def wait(self) -> None:
+        await asyncio.wait([self.outcome])
+
+    async def _send(self) -> SendResult:
+        await self.go.wait()
+        return await self._producer.send(Message(TOPIC, b"1"))
+
+
+async def frozen_while_it_sends(world: SimulatedWorld, seconds: float, delay_ms: float) -> "asyncio.Task[SendResult]":
+    """Freeze a program one second after it began to send, and let it continue. Return the outcome of the send."""
+    till = await world.start("till", Till(Producer("shop", NAMESRV, ONE_TRY, world.machine("till", host="10.0.5.1"))))
+    world.set_link("till", "broker-a", LinkQuality(delay_ms=delay_ms))
+    till.go.set()
+    await world.run_for(seconds=1)
+    world.freeze("till")
+    await world.run_for(seconds=seconds)
+    world.thaw("till")
+    await till.wait()
+    return till.outcome
+
+
+async def test_a_send_whose_program_is_stopped_has_its_response_when_it_continues(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    outcome = await frozen_while_it_sends(world, seconds=60, delay_ms=2_000)
+    assert outcome.result().queue_offset == 0
+    assert sum(shop.ends().values()) == 2
+
+
+async def test_a_response_that_is_late_all_the_same_is_a_timeout(world: SimulatedWorld, shop: Shop) -> None:
+    began_ms = world.uptime_ms
+    outcome = await frozen_while_it_sends(world, seconds=6, delay_ms=20_000)
+    with pytest.raises(AnswerTimeout, match="within 3000 ms"):
+        outcome.result()
+    assert 11_000 <= world.uptime_ms - began_ms <= 11_500  # 7 s, and the 4 s after the deadline once more.
+
+
+@pytest.mark.parametrize(
+    ("stall_s", "ready_s", "is_in_time"),
+    [(0, 2, True), (0, 4, False), (5, 8.5, True), (5, 9.5, False), (60, 60 + EXTENSION_MAX_S, True)],
+)
+async def test_a_deadline_that_passed_while_nothing_ran_is_extended_once(
+    world: SimulatedWorld, stall_s: float, ready_s: float, is_in_time: bool
+) -> None:
+    """It is 3 s; the stall begins after 1 s."""
+    loop = world.loop
+    ready = loop.create_future()
+    began_s = loop.time()
+
+    def stall() -> None:
+        loop.uptime_ns += round(stall_s * 1e9)
+
+    def be_ready() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.call_later(1, stall)
+    loop.call_later(ready_s, be_ready)
+    if is_in_time:
+        async with deadline(3):
+            await ready
+        return
+    with pytest.raises(TimeoutError):
+        async with deadline(3):
+            await ready
+    assert loop.time() - began_s == pytest.approx(9 if stall_s else 3)
