@@ -64,7 +64,11 @@ class ClientSettings:
     rebalance_retry_ms: int = field(default=1_000, metadata=PERIOD)
     """The pause after a rebalance that couldn't do everything because a broker or a route was missing."""
     mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
-    """The timeout of requests for routes, heartbeats, consumer lists and unregistering."""
+    """The timeout of requests for routes, heartbeats, consumer lists and unregistering.
+
+    If a timeout ends while the program can't run, because its machine stopped it or something blocks the event loop, it
+    is extended once, by that time, up to 10 s. The same applies to sends.
+    """
     align_versions: bool = True
     """Whether versions of subscriptions are the brokers' time. RocketMQ: this machine's time, so that a client whose
     clock is ahead makes the changes of other members ineffective.

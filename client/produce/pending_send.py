@@ -47,6 +47,8 @@ class PendingSend(msgspec.Struct, gc=False, eq=False):
     """The messages of a bundle, if this isn't a single message."""
     retried_ms: UptimeMs = UptimeMs(0)
     """When the current attempt began; 0 for the first one."""
+    extension_ms: int = 0
+    """How much later its deadline is than it was, because the program couldn't run."""
 
     @property
     def count(self) -> int:

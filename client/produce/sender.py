@@ -232,7 +232,8 @@ class Sender:
         if pending.poor_result is not None:
             pending.future.set_result(pending.poor_result)
         else:
-            spent_ms = self._settings.send_msg_timeout_ms - (pending.deadline_ms - self._clock.uptime_ms())
+            began_ms = pending.deadline_ms - pending.extension_ms - self._settings.send_msg_timeout_ms
+            spent_ms = self._clock.uptime_ms() - began_ms
             pending.future.set_exception(final_error(pending, outcome, spent_ms))
 
     def _note(self, pending: PendingSend, error: StaticfireError) -> None:

@@ -3,7 +3,8 @@
 RocketMQ: `sendMsgTimeout` is the time of a message with all its attempts, `sendMsgMaxTimeoutPerRequest` that of each
 attempt but the last, wherever the message waits. A request that was sent has its own timeout in its connection.
 
-All sends of a broker share one timer, which is set when they have to wait. It may ring for nothing, once.
+All sends of a broker share one timer, which is set when they have to wait. It may ring for nothing, once. If it rings
+late, the program couldn't run, and what the sends wait for couldn't happen either: they wait for that time once more.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from staticfire.client.produce.pending_send import PendingSend
 from staticfire.client.produce.waiting_sends import WaitingSends
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
+from staticfire.runtime.pending_answers import extension_s
 
 _NEVER = UptimeMs(1 << 62)
 
@@ -69,6 +71,18 @@ class WaitingTime:
         self._timer = self._loop.call_later(max(due_ms - self._clock.uptime_ms(), 0) / 1000, self._ring)
 
     def _ring(self) -> None:
+        uptime_ms = self._clock.uptime_ms()
+        more_ms = round(extension_s((uptime_ms - self._rings_ms) / 1000) * 1000)
         self._timer, self._rings_ms = None, _NEVER
-        self.end_late(self._clock.uptime_ms())
+        if more_ms:
+            self._extend(uptime_ms, UptimeMs(uptime_ms + more_ms))
+        self.end_late(uptime_ms)
         self.watch()
+
+    def _extend(self, uptime_ms: UptimeMs, until_ms: UptimeMs) -> None:
+        """Give more time to the sends whose time has passed; a whole send gets it once, so that each one ends."""
+        for pending in self._waiting.everything():
+            if self._due_ms(pending) <= uptime_ms:
+                pending.retried_ms = UptimeMs(until_ms - self._attempt_ms)
+                if pending.deadline_ms <= uptime_ms and not pending.extension_ms:
+                    pending.extension_ms, pending.deadline_ms = until_ms - pending.deadline_ms, until_ms

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from staticfire.runtime.pending_answers import deadline
 from staticfire.runtime.reach import Surroundings
 from staticfire.simulation.world.chance import source_of_chance
 from staticfire.simulation.world.history import History
@@ -250,7 +251,7 @@ class ProcessNetwork:
     ) -> asyncio.Transport:
         self._process.require_alive()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with deadline(timeout_ms / 1000):
                 return await self._connect(factory, host, port)
         except TimeoutError:
             raise TimeoutError(f"{host}:{port}: no response within {timeout_ms} ms") from None

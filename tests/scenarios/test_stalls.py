@@ -17,13 +17,15 @@ ONE_TRY = ProducerSettings(retry_times_when_send_failed=0)  # Within 3 s.
 class Till:
     """A program that sends a message when it is let to."""
 
-    def __init__(self, producer: Producer) -> None:
+    def __init__(self, producer: Producer, is_connected: bool) -> None:
         self._producer = producer
+        self._is_connected = is_connected
         self.go = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         await self._producer.__aenter__()
-        await self._producer.send(Message(TOPIC, b"0"))  # It knows the route, and is connected.
+        if self._is_connected:
+            await self._producer.send(Message(TOPIC, b"0"))
         self.outcome = asyncio.create_task(self._send())
         return self
 
@@ -41,9 +43,12 @@ class Till:
         return await self._producer.send(Message(TOPIC, b"1"))
 
 
-async def frozen_while_it_sends(world: SimulatedWorld, seconds: float, delay_ms: float) -> "asyncio.Task[SendResult]":
+async def frozen_while_it_sends(
+    world: SimulatedWorld, seconds: float, delay_ms: float, is_connected: bool = True
+) -> "asyncio.Task[SendResult]":
     """Freeze a program one second after it began to send, and let it continue. Return the outcome of the send."""
-    till = await world.start("till", Till(Producer("shop", NAMESRV, ONE_TRY, world.machine("till", host="10.0.5.1"))))
+    producer = Producer("shop", NAMESRV, ONE_TRY, world.machine("till", host="10.0.5.1"))
+    till = await world.start("till", Till(producer, is_connected))
     world.set_link("till", "broker-a", LinkQuality(delay_ms=delay_ms))
     await world.run_for(seconds=10)  # Its earlier requests have ended, and so has their timer.
     till.go.set()
@@ -61,6 +66,11 @@ async def test_a_send_whose_program_is_stopped_has_its_response_when_it_continue
     outcome = await frozen_while_it_sends(world, seconds=60, delay_ms=2_000)
     assert outcome.result().queue_offset == 0
     assert sum(shop.ends().values()) == 2
+
+
+async def test_a_send_whose_program_is_stopped_while_it_connects_goes_on(world: SimulatedWorld, shop: Shop) -> None:
+    outcome = await frozen_while_it_sends(world, seconds=60, delay_ms=1_200, is_connected=False)
+    assert outcome.result().queue_offset == 0
 
 
 async def test_a_response_that_is_late_all_the_same_is_a_timeout(world: SimulatedWorld, shop: Shop) -> None:
