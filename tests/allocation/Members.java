@@ -55,6 +55,7 @@ public class Members {
 
     static DefaultMQPushConsumer joined(String name, String strategy, String[] arguments) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[2]);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setInstanceName(name);
         consumer.setConsumeThreadMin(1);

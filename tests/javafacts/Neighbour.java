@@ -22,6 +22,7 @@ public class Neighbour {
         String namesrv = arguments[0], namespace = arguments[1], topic = arguments[2];
         CountDownLatch left = new CountDownLatch(Integer.parseInt(arguments[4]));
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[3]);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamespace(namespace);
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -41,6 +42,8 @@ public class Neighbour {
         consumer.start();
         for (CompressionType kind : CompressionType.values()) {
             DefaultMQProducer producer = new DefaultMQProducer("shop-" + kind);
+            producer.setMqClientApiTimeout(20_000);
+            producer.setSendMsgTimeout(20_000);
             producer.setNamespace(namespace);
             producer.setNamesrvAddr(namesrv);
             producer.setCompressType(kind);

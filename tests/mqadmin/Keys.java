@@ -28,6 +28,7 @@ public class Keys {
         System.out.println("other " + sent(given[0], given[1] + "X", right, 5));
         CountDownLatch got = new CountDownLatch(1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(given[2], right);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamesrvAddr(given[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(given[1], "*");
@@ -47,6 +48,8 @@ public class Keys {
 
     static String sent(String namesrv, String topic, RPCHook hook, int number) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("shop" + number, hook);
+        producer.setMqClientApiTimeout(20_000);
+        producer.setSendMsgTimeout(20_000);
         producer.setNamesrvAddr(namesrv);
         producer.setInstanceName("keys-" + number);
         producer.start();

@@ -30,6 +30,7 @@ public class Member {
         int count = Integer.parseInt(arguments[4]);
         CountDownLatch missing = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[3], true, null);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
@@ -38,8 +39,9 @@ public class Member {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         DefaultMQProducer producer = new DefaultMQProducer(arguments[2], true, null);
+        producer.setMqClientApiTimeout(20_000);
+        producer.setSendMsgTimeout(20_000);
         producer.setNamesrvAddr(arguments[0]);
-        producer.setSendMsgTimeout(10_000);
         producer.start();
         for (int number = 0; number < count; number++) {
             byte[] body = ("body-" + number).getBytes(StandardCharsets.UTF_8);

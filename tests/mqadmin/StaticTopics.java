@@ -113,6 +113,8 @@ public class StaticTopics {
 
     static TransactionMQProducer producer(String topic) throws Exception {
         TransactionMQProducer producer = new TransactionMQProducer("producer-" + topic);
+        producer.setMqClientApiTimeout(20_000);
+        producer.setSendMsgTimeout(20_000);
         producer.setNamesrvAddr(namesrv);
         producer.setInstanceName("producer-" + topic);
         producer.setPollNameServerInterval(500);
@@ -131,6 +133,7 @@ public class StaticTopics {
 
     static DefaultMQPushConsumer consumer(String topic, Seen seen, boolean inOrder) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("group-" + topic);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName("consumer-" + topic + System.nanoTime());
         consumer.setPollNameServerInterval(500);

@@ -23,13 +23,15 @@ public class Tls {
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
         DefaultMQProducer producer = new DefaultMQProducer("producers-of-" + topic);
+        producer.setMqClientApiTimeout(20_000);
+        producer.setSendMsgTimeout(20_000);
         producer.setNamesrvAddr(arguments[0]);
         producer.setUseTLS(arguments[2].equals("tls"));
-        producer.setSendMsgTimeout(10_000);
         producer.start();
         CountDownLatch missing = new CountDownLatch(MESSAGES);
         Set<String> seen = ConcurrentHashMap.newKeySet();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("consumers-of-" + topic);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamesrvAddr(arguments[0]);
         consumer.setUseTLS(arguments[3].equals("tls"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

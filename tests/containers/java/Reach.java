@@ -27,6 +27,8 @@ public final class Reach {
         Set<String> inIds = new TreeSet<>();
         Set<String> inRecords = new TreeSet<>();
         DefaultMQProducer producer = new DefaultMQProducer("reach-producers-" + topic);
+        producer.setMqClientApiTimeout(20_000);
+        producer.setSendMsgTimeout(20_000);
         producer.setNamesrvAddr(namesrv);
         producer.setVipChannelEnabled(Boolean.parseBoolean(arguments[3]));
         producer.start();
@@ -41,6 +43,7 @@ public final class Reach {
         }
         CountDownLatch left = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("reach-consumers-" + topic);
+        consumer.setMqClientApiTimeout(20_000);
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
