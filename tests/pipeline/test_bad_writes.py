@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -107,11 +108,12 @@ def test_a_broker_that_dies_in_a_write_and_comes_back_has_every_row_and_copies_c
 def test_a_broker_that_dies_in_a_write_and_stays_away_fails_it_and_a_second_try_mends_it() -> None:
     with Cluster(isolation="process") as cluster:
         cluster.create_topic("out", queues=2)
-        options = SinkOptions(cluster.namesrv, "out", rows_per_send=10, send_timeout_ms=700)
+        hasty = SinkOptions(cluster.namesrv, "out", rows_per_send=10, send_timeout_ms=700)
         with pytest.raises(RowsNotSent, match=r"rows not sent, for example Message\(topic='out'.*broker-a"):
-            write_rows(options, numbered(cluster.broker("broker-a").kill), "run")
+            write_rows(hasty, numbered(cluster.broker("broker-a").kill), "run")
         cluster.broker("broker-a").restart()
-        assert write_rows(options, numbered(lambda: None), "run").sent == BATCHES * BATCH_ROWS
+        patient = replace(hasty, send_timeout_ms=20_000)
+        assert write_rows(patient, numbered(lambda: None), "run").sent == BATCHES * BATCH_ROWS
         found = stored(cluster, "out")
     rows = {one.properties[ROW_ID]: one.body for one in found}
     assert sorted(map(int, rows.values())) == list(range(BATCHES * BATCH_ROWS))

@@ -9,6 +9,7 @@ TEST = """
 import threading
 import pytest
 from staticfire import Message, Producer, ProducerSettings, PushConsumer, PushSettings
+from staticfire.chaos.member import CLIENT_ID
 
 @pytest.mark.rocketmq({marker})
 def test_billing(rocketmq, request):
@@ -31,7 +32,7 @@ def test_billing(rocketmq, request):
             rocketmq.wait_for(lambda: len(set(done)) == 6)
             rocketmq.wait_consumed("orders", "billing")
             if {waits_for_member} and "seed" in request.node.name:
-                rocketmq.wait_for(lambda: rocketmq.cluster.journal("left", group="billing"))
+                rocketmq.wait_for(lambda: rocketmq.cluster.journal("left", client=CLIENT_ID))
 """
 MARKER = 'chaos="mild", seeds=2, only="duplicate", each="orders -> invoices by key"'
 
