@@ -35,7 +35,7 @@ def extension_s(late_s: float) -> float:
 async def deadline(timeout_s: float) -> AsyncIterator[None]:
     """Limit the time of the `with` block, as asyncio.timeout does. Raises: TimeoutError."""
     loop = asyncio.get_running_loop()
-    due_s = loop.time() + timeout_s
+    due_s = loop.time() + max(timeout_s, 0.0)
     async with asyncio.timeout(None) as limit:
 
         def ring() -> None:
@@ -93,8 +93,8 @@ class PendingAnswers:
     def _ring_at(self, deadline_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._rings_s = deadline_s
-        self._timer = self._loop.call_at(deadline_s, self._ring)
+        self._rings_s = max(deadline_s, self._loop.time())
+        self._timer = self._loop.call_at(self._rings_s, self._ring)
 
     def _ring(self) -> None:
         """Remove the requests whose deadline has passed, and set the timer to the next deadline."""

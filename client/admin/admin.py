@@ -82,7 +82,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         client: ClusterClient | None = None,
         timeout_ms: int = ADMIN_TIMEOUT_MS,
     ) -> None:
-        """`client`: a shared client, instead of `namesrv`. `timeout_ms`: of each request.
+        """`client`: a shared client, instead of `namesrv`. `timeout_ms`: of each request to a broker.
 
         Raises: UsageError, ClientError.
         """

@@ -12,7 +12,6 @@ from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.totals import BrokerWaiting, GetTotals, GetWaiting, Totals, WantedTotals
 
-TIMEOUT_MS = 5_000
 # A user who may not look at the whole cluster may look at some of its topics and groups, one by one.
 NOT_ALL_TOGETHER = (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.NO_PERMISSION)
 
@@ -22,7 +21,8 @@ async def broker_totals(
     brokers: Mapping[str, str],
     topics: Sequence[str] | None = (),
     groups: Sequence[str] | None = (),
-    timeout_ms: int = TIMEOUT_MS,
+    *,
+    timeout_ms: int,
 ) -> dict[str, Totals] | None:
     """Return topics and groups by broker; None for all of them, or those with these names.
 
@@ -40,7 +40,7 @@ async def broker_waiting(
     brokers: Mapping[str, str],
     kinds: str,
     messages_max: int,
-    timeout_ms: int = TIMEOUT_MS,
+    timeout_ms: int,
 ) -> dict[str, BrokerWaiting] | None:
     """Return what waits at each broker. Raises: as `broker_totals`."""
     answers = await _of_all(client, brokers, GetWaiting(kinds, messages_max), timeout_ms)

@@ -66,8 +66,8 @@ class ClientSettings:
     mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
     """The timeout of requests for routes, heartbeats, consumer lists and unregistering.
 
-    If a timeout ends while the program can't run, because its machine stopped it or something blocks the event loop, it
-    is extended once, by that time, up to 10 s. The same applies to sends.
+    If a timeout ends while the machine doesn't let the program run, it is extended once, by the time that it was
+    noticed late, up to 10 s. The same applies to sends that wait for a connection or a response.
     """
     align_versions: bool = True
     """Whether versions of subscriptions are the brokers' time. RocketMQ: this machine's time, so that a client whose

@@ -95,7 +95,7 @@ class LifeReader:
     async def _among_inner(self, text: str, brokers: dict[str, str]) -> FoundMessages:
         places = [(topic, name, address) for topic in INNER_TOPICS for name, address in brokers.items()]
         wanted = LookUp(text, 0, FOREVER, COPIES_MAX)
-        return await find_by_key(self._admin.client, places, wanted, LOOK_UP_TIMEOUT_MS)
+        return await find_by_key(self._admin.client, places, wanted, max(self._admin.timeout_ms, LOOK_UP_TIMEOUT_MS))
 
     async def _copy(self, message: ReceivedMessage, brokers: dict[str, str], unheard: list[str]) -> StoredCopy:
         topic, name = message.record.topic, message.broker_name

@@ -57,7 +57,10 @@ class Bundle:
         future.add_done_callback(partial(self._alone_settled, index))
         size = len(row[3]) + SEND_OVERHEAD_BYTES
         wire = ManyMessage(*row)
-        return PendingSend(wire, message_id, queue, future, bundled.deadline_ms, bundled.attempts_left, size)
+        return PendingSend(
+            wire, message_id, queue, future, bundled.deadline_ms, bundled.attempts_left, size,
+            retried_ms=bundled.retried_ms, extension_ms=bundled.extension_ms,
+        )  # fmt: skip
 
     def _alone_settled(self, index: int, future: asyncio.Future[SendResult]) -> None:
         if not future.cancelled():

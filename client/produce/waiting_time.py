@@ -4,7 +4,7 @@ RocketMQ: `sendMsgTimeout` is the time of a message with all its attempts, `send
 attempt but the last, wherever the message waits. A request that was sent has its own timeout in its connection.
 
 All sends of a broker share one timer, which is set when they have to wait. It may ring for nothing, once. If it rings
-late, the program couldn't run, and what the sends wait for couldn't happen either: they wait for that time once more.
+late, the program couldn't run, and what the sends wait for couldn't happen either: they get more time, once.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ class WaitingTime:
         self._waiting = waiting
         self._timeout_ms = settings.send_msg_timeout_ms
         self._attempt_ms = settings.send_msg_max_timeout_per_request_ms
+        self._shortest_ms = min(self._timeout_ms, self._attempt_ms) if self._attempt_ms > 0 else self._timeout_ms
         self._clock = clock
         self._give_up = give_up
         self._loop = asyncio.get_running_loop()
@@ -67,22 +68,26 @@ class WaitingTime:
     def _ring_at(self, due_ms: UptimeMs) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._rings_ms = due_ms
-        self._timer = self._loop.call_later(max(due_ms - self._clock.uptime_ms(), 0) / 1000, self._ring)
+        uptime_ms = self._clock.uptime_ms()
+        self._rings_ms = max(due_ms, uptime_ms)
+        self._timer = self._loop.call_later((self._rings_ms - uptime_ms) / 1000, self._ring)
 
     def _ring(self) -> None:
         uptime_ms = self._clock.uptime_ms()
         more_ms = round(extension_s((uptime_ms - self._rings_ms) / 1000) * 1000)
         self._timer, self._rings_ms = None, _NEVER
         if more_ms:
-            self._extend(uptime_ms, UptimeMs(uptime_ms + more_ms))
+            self._extend(UptimeMs(uptime_ms + min(more_ms, self._shortest_ms)))
         self.end_late(uptime_ms)
         self.watch()
 
-    def _extend(self, uptime_ms: UptimeMs, until_ms: UptimeMs) -> None:
-        """Give more time to the sends whose time has passed; a whole send gets it once, so that each one ends."""
+    def _extend(self, until_ms: UptimeMs) -> None:
+        """Give all sends time until then; a whole send gets more time once, so that each one ends.
+
+        Sends that come later have at least as much time, so the first one in the line remains the most urgent one.
+        """
         for pending in self._waiting.everything():
-            if self._due_ms(pending) <= uptime_ms:
+            if self._due_ms(pending) < until_ms:
                 pending.retried_ms = UptimeMs(until_ms - self._attempt_ms)
-                if pending.deadline_ms <= uptime_ms and not pending.extension_ms:
+                if pending.deadline_ms < until_ms and not pending.extension_ms:
                     pending.extension_ms, pending.deadline_ms = until_ms - pending.deadline_ms, until_ms

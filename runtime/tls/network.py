@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ssl import SSLContext
 
 from staticfire.runtime.machine import Listener, Network
+from staticfire.runtime.pending_answers import deadline
 from staticfire.runtime.reach import Surroundings
 from staticfire.runtime.tls.contexts import client_context, signature
 from staticfire.runtime.tls.layer import TLS_FAILURE, TlsLayer
@@ -49,9 +50,11 @@ class TlsNetwork:
         layer = TlsLayer(factory(), settled)
         until_s = loop.time() + timeout_ms / 1_000
         await self.plain.connect(lambda: layer, host, port, timeout_ms)
+        left_s = until_s - loop.time()
         try:
             layer.begin(session)
-            async with asyncio.timeout_at(until_s):
+            # Nothing is left if the deadline of the connection was extended.
+            async with deadline(left_s if left_s > 0 else timeout_ms / 1_000):
                 await opened
             if (refusal := layer.get_extra_info(TLS_FAILURE)) is not None:
                 raise refusal  # It arrived right after the handshake: the server rejects our certificate.

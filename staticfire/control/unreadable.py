@@ -1,10 +1,12 @@
 """Respond in JSON to bytes that aren't a request: aiohttp refuses them in plain text, before it looks for a route."""
 
 import json
+from http import HTTPStatus
 
 from aiohttp import web
 
 CHARS_MAX = 500
+SERVER_ERROR = 500
 
 
 class RefusesInJson(web.RequestHandler):
@@ -23,7 +25,8 @@ class RefusesInJson(web.RequestHandler):
         refused = super().handle_error(request, status, exc, message)
         if isinstance(refused, web.Response) and refused.text is not None:
             words = " ".join(refused.text.split())[:CHARS_MAX]
-            refused.text = json.dumps({"error": f"the request can't be read: {words}"}, ensure_ascii=False) + "\n"
+            reason = f"the request can't be read: {words}" if status < SERVER_ERROR else HTTPStatus(status).phrase
+            refused.text = json.dumps({"error": reason}, ensure_ascii=False) + "\n"
             refused.content_type = "application/json"
         return refused
 

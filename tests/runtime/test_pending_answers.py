@@ -95,3 +95,11 @@ def test_a_process_that_could_not_run_waits_for_that_long_again_but_once(stand: 
     stand.stall_at(61.6, seconds=30)
     stand.run_for(60)
     assert stand.expired[3:] == [("request 4", 91.6)]
+
+
+def test_what_is_late_from_the_beginning_is_not_extended(stand: Stand) -> None:
+    stand.run_for(10)
+    stand.add(1, -5_000)
+    stand.add(2, 0)
+    stand.run_for(60)
+    assert stand.expired == [("request 1", 10.0), ("request 2", 10.0)]

@@ -6,24 +6,32 @@ from typing import Self
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings, SendResult
-from staticfire.protocol.errors import AnswerTimeout
+from staticfire.client.produce.pending_send import NO_QUEUE, PendingSend
+from staticfire.client.produce.waiting_sends import WaitingSends
+from staticfire.client.produce.waiting_time import WaitingTime
+from staticfire.protocol.errors import AnswerTimeout, ConnectFailed
+from staticfire.protocol.requests.send import ManyMessage
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.pending_answers import EXTENSION_MAX_S, deadline
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC, Shop
 
+WIRE = ManyMessage("", 0, b"", b"")
 ONE_TRY = ProducerSettings(retry_times_when_send_failed=0)  # Within 3 s.
 
 
 class Till:
-    """A program that sends a message when it is let to."""
+    """A program that sends messages when it is let to."""
 
-    def __init__(self, producer: Producer, is_connected: bool) -> None:
+    def __init__(self, producer: Producer, is_connected: bool, count: int = 1) -> None:
         self._producer = producer
         self._is_connected = is_connected
+        self._count = count
         self.go = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         await self._producer.__aenter__()
+        await self._producer.queues(TOPIC)
         if self._is_connected:
             await self._producer.send(Message(TOPIC, b"0"))
         self.outcome = asyncio.create_task(self._send())
@@ -40,7 +48,9 @@ class Till:
 
     async def _send(self) -> SendResult:
         await self.go.wait()
-        return await self._producer.send(Message(TOPIC, b"1"))
+        if self._count == 1:
+            return await self._producer.send(Message(TOPIC, b"1"))
+        return (await self._producer.send_many([Message(TOPIC, b"1")] * self._count))[0]
 
 
 async def frozen_while_it_sends(
@@ -78,6 +88,79 @@ async def test_a_response_that_is_late_all_the_same_is_a_timeout(world: Simulate
     with pytest.raises(AnswerTimeout, match="within 3000 ms"):
         outcome.result()
     assert 21_000 <= world.uptime_ms <= 21_500  # It continued at 17 s, 4 s after its deadline.
+
+
+async def test_messages_that_are_sent_together_have_the_same_time_and_words_in_the_end(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    machine = world.machine("till", host="10.0.5.1")
+    till = await world.start("till", Till(Producer("shop", NAMESRV, ONE_TRY, machine), is_connected=False, count=2))
+    world.set_link("till", "broker-a", LinkQuality(delay_ms=60_000))
+    till.go.set()
+    await world.run_for(seconds=1)
+    world.freeze("till")
+    await world.run_for(seconds=6)
+    world.thaw("till")
+    await till.wait()
+    with pytest.raises(ConnectFailed, match=r"attempts: 1 in 10000 ms"):  # 7 s, and its 3 s once more.
+        till.outcome.result()
+
+
+class Line:
+    """Sends that wait for one broker, and when each was given up."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        self._loop = world.loop
+        self._clock = world.machine("till").clock
+        self._waiting = WaitingSends()
+        self._time = WaitingTime(self._waiting, ProducerSettings(), self._clock, self._give_up)
+        self.given_up: list[tuple[str, int]] = []
+
+    def post(self, name: str, timeout_ms: int = 3_000) -> None:
+        deadline_ms = UptimeMs(self._clock.uptime_ms() + timeout_ms)
+        self._waiting.line.append(PendingSend(WIRE, name, NO_QUEUE, self._loop.create_future(), deadline_ms, 0, 1))
+        self._time.watch()
+
+    def stop_for(self, seconds: float) -> None:
+        self._loop.uptime_ns += round(seconds * 1e9)
+
+    def urgent(self) -> UptimeMs:
+        """Return the deadline of the request with all that wait."""
+        return self._waiting.take(100, 1_000_000).deadline_ms
+
+    def _give_up(self, late: list[PendingSend]) -> None:
+        self.given_up += [(pending.message_id, self._clock.uptime_ms()) for pending in late]
+
+
+async def test_a_send_after_the_stall_has_no_more_than_its_own_time(world: SimulatedWorld) -> None:
+    line = Line(world)
+    line.post("before")
+    await world.run_for(seconds=2)
+    line.post("just before")
+    line.stop_for(seconds=20)
+    await world.run_for(seconds=0.5)
+    line.post("after")
+    await world.run_for(seconds=60)
+    assert line.given_up == [("before", 25_000), ("just before", 25_000), ("after", 25_500)]
+
+
+async def test_the_first_send_remains_the_most_urgent_one(world: SimulatedWorld) -> None:
+    line = Line(world)
+    line.post("before")
+    await world.run_for(seconds=2)
+    line.post("just before")
+    line.stop_for(seconds=2)
+    await world.run_for(seconds=0.5)
+    line.post("after")
+    assert line.urgent() == 5_000  # Of the first two: 1 s late, and 1 s more.
+
+
+async def test_a_send_that_is_late_when_it_begins_to_wait_has_no_more_time(world: SimulatedWorld) -> None:
+    await world.run_for(seconds=10)
+    line = Line(world)
+    line.post("late", timeout_ms=-5_000)
+    await world.run_for(seconds=60)
+    assert line.given_up == [("late", 10_000)]
 
 
 @pytest.mark.parametrize(

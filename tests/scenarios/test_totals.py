@@ -49,7 +49,7 @@ async def test_popped_messages_count_in_the_totals_until_they_are_acknowledged(
         taken = await receive_all(consumer, 6)
         (row,) = await group_totals(shop.admin, [consumer.group]) or []
         assert (row["lag"], row["members"]) == (6, 1)
-        waiting = await broker_waiting(shop.admin.client, await shop.admin.readers(), "popped", 10) or {}
+        waiting = await broker_waiting(shop.admin.client, await shop.admin.readers(), "popped", 10, 5_000) or {}
         popped = [one for part in waiting.values() for one in part.popped]
         assert {(one.group, one.topic) for one in popped} == {(consumer.group, TOPIC)}
         assert sum(one.count for one in popped) == 6
@@ -68,7 +68,7 @@ async def test_totals_of_topics(shop: Shop) -> None:
     rows = {row["topic"]: row for row in await topic_totals(shop.admin, names) or []}
     assert rows["bills"] == {"topic": "bills", "brokers": brokers, "queues": 3 * brokers, "messages": 0}
     assert (rows[TOPIC]["messages"], "gone" in rows) == (7, False)
-    totals = await broker_totals(shop.admin.client, await shop.admin.readers(), topics=None)
+    totals = await broker_totals(shop.admin.client, await shop.admin.readers(), topics=None, timeout_ms=5_000)
     assert totals is not None
     assert all("bills" in part.topics and not part.groups for part in totals.values())
 
@@ -77,8 +77,8 @@ async def test_totals_of_topics(shop: Shop) -> None:
 async def test_rocketmqs_protocol_has_no_totals(shop: Shop) -> None:
     await shop.send_many(3)
     readers = await shop.admin.readers()
-    assert await broker_totals(shop.admin.client, readers, topics=None) is None
-    assert await broker_waiting(shop.admin.client, readers, "timer", 10) is None
+    assert await broker_totals(shop.admin.client, readers, topics=None, timeout_ms=5_000) is None
+    assert await broker_waiting(shop.admin.client, readers, "timer", 10, 5_000) is None
     assert await find_in_all_topics(shop.admin.client, readers, LookUp("42"), 1_000) is None
     rows = await list_topics(shop.admin, names=[TOPIC, "gone"])
     assert [(row["topic"], row["messages"]) for row in rows] == [(TOPIC, 3)]
@@ -109,7 +109,7 @@ async def test_what_waits_is_shown_with_the_next_first(world: SimulatedWorld, sh
         await shop.producer.send(Message(TOPIC, b"later", tags="t", keys=(f"k-{number}",), delay_ms=delay_ms))
     await shop.producer.send(Message(TOPIC, b"level", keys=("level",), delay_level=1))
     readers = await shop.admin.readers()
-    waiting = await broker_waiting(shop.admin.client, readers, "timer,level,transaction", 100) or {}
+    waiting = await broker_waiting(shop.admin.client, readers, "timer,level,transaction", 100, 5_000) or {}
     found = sorted((one for part in waiting.values() for one in part.messages), key=lambda one: one.due_ms)
     assert [(one.kind, one.topic, one.keys) for one in found] == [
         ("level", TOPIC, ["level"]), *(("timer", TOPIC, [f"k-{number}"]) for number in (4, 3, 2, 1, 0)),
@@ -118,13 +118,13 @@ async def test_what_waits_is_shown_with_the_next_first(world: SimulatedWorld, sh
     assert sum(part.counts["timer"] for part in waiting.values()) == 5
     (first, *_) = [
         one
-        for part in (await broker_waiting(shop.admin.client, readers, "timer", 1) or {}).values()
+        for part in (await broker_waiting(shop.admin.client, readers, "timer", 1, 5_000) or {}).values()
         for one in part.messages
     ]
     assert first.kind == "timer"
     assert all(
         len(part.messages) <= 1
-        for part in (await broker_waiting(shop.admin.client, readers, "timer", 1) or {}).values()
+        for part in (await broker_waiting(shop.admin.client, readers, "timer", 1, 5_000) or {}).values()
     )
 
 

@@ -41,6 +41,21 @@ async def test_the_mode_decides_what_a_port_takes(mode: str, takes_plain: bool, 
                     await ask(server.port, tls)
 
 
+@pytest.mark.parametrize("rounds", range(8))  # Of the event loop: while it connects, or during the handshake.
+async def test_a_client_whose_machine_stops_it_while_it_connects_has_time_again(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    time, stopped_s = loop.time, 0
+    monkeypatch.setattr(loop, "time", lambda: time() + stopped_s)
+    async with nameserver() as server:
+        asking = asyncio.create_task(ask(server.port, TLS))
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        stopped_s = 4  # A connection has 3 s.
+        assert (await asking).code == 0
+
+
 async def test_nothing_of_a_plain_request_is_executed_where_only_tls_is_accepted(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
