@@ -7,7 +7,7 @@ Connections:
 
 - `connection.py`: handles the requests of frames and sends responses; `dispatcher.py`: the handler of each request
 - `long_answers.py`: sends a response from where it is, without copies
-- `pending_answers.py`: our requests that wait for a response, each until its deadline
+- `pending_answers.py`: our requests that wait for a response, each until its deadline; a late timer extends it
 - `credentials.py`: an access key with its secret; `local_keys.py`: that of a cluster of this user
 - `unfinished.py`: incomplete frames, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened

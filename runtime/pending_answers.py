@@ -33,7 +33,7 @@ def extension_s(late_s: float) -> float:
 
 @asynccontextmanager
 async def deadline(timeout_s: float) -> AsyncIterator[None]:
-    """Limit the time of the `with` block, as asyncio.timeout does. Raises: TimeoutError."""
+    """Limit the time of the `with` block, as asyncio.timeout does; a late timer extends it. Raises: TimeoutError."""
     loop = asyncio.get_running_loop()
     due_s = loop.time() + max(timeout_s, 0.0)
     async with asyncio.timeout(None) as limit:

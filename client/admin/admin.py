@@ -88,6 +88,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         """
         super().__init__(namesrv, settings or ClientSettings(), machine, client)
         self.timeout_ms = timeout_ms
+        self.look_up_timeout_ms = max(timeout_ms, LOOK_UP_TIMEOUT_MS)
         self.offsets = QueueOffsets(self.client, timeout_ms)
         """The offsets of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
 
@@ -292,7 +293,7 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         if at_place:
             return FoundMessages(at_place)
         wanted = LookUp(text, begin_ms, end_ms, messages_max)
-        timeout_ms = max(self.timeout_ms, LOOK_UP_TIMEOUT_MS)
+        timeout_ms = self.look_up_timeout_ms
         if topic is not None:
             await self.route(topic)
         elif (found := await find_in_all_topics(self.client, brokers, wanted, timeout_ms)) is not None:

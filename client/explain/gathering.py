@@ -64,7 +64,6 @@ class FactsReader:
         self._client = admin.client
         self._facts = GroupFacts(group)
         self._wanted = [topic] if topic else []
-        self._timeout_ms = admin.timeout_ms
         self._known = brokers
         self._brokers: dict[str, str] = {}
         self._committed: dict[MessageQueue, int] = {}
@@ -80,10 +79,10 @@ class FactsReader:
         if not facts.is_known:
             facts.similar = similar(facts.group, names)
         if self._brokers:
-            facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
+            facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._admin.timeout_ms).look()
             self._committed = {one.queue: one.committed for one in facts.view.progress if one.has_begun}
             self._holdings = Holdings(facts.group, facts.members)
-        at_slaves = await topics_at_slaves(self._client, facts, self._timeout_ms)
+        at_slaves = await topics_at_slaves(self._client, facts, self._admin.timeout_ms)
         named = [*self._wanted, *facts.subscribed(), *self._topics_known(), *at_slaves]
         topics = list(dict.fromkeys(named))[:TOPICS_MAX]
         await asyncio.gather(
@@ -93,7 +92,7 @@ class FactsReader:
             self._faults(),
             self._access(),
         )
-        await compare_replicas(self._client, replicas, facts, self._timeout_ms)
+        await compare_replicas(self._client, replicas, facts, self._admin.timeout_ms)
         self._resets()
         self._popped()
         await self._journal()
@@ -104,7 +103,7 @@ class FactsReader:
 
     async def _ask_all(self, brokers: Mapping[str, str], request: Request) -> dict[str, Answer]:
         """Return the brokers' responses; note those that don't respond."""
-        pending = (self._client.pool.ask(address, request, self._timeout_ms) for address in brokers.values())
+        pending = (self._client.pool.ask(address, request, self._admin.timeout_ms) for address in brokers.values())
         answers: dict[str, Answer] = {}
         for name, answer in zip(brokers, await asyncio.gather(*pending, return_exceptions=True), strict=True):
             if isinstance(answer, NetworkError):
@@ -264,7 +263,7 @@ class FactsReader:
         facts.refused_connections = await self._events(wanted)
         for address in self._client.nameservers.addresses:
             try:
-                answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
+                answer = await self._client.pool.ask(address, wanted, self._admin.timeout_ms)
             except NetworkError:
                 continue
             if answer.code == SUCCESS and isinstance(answer, JournalAnswer) and answer.body is not None:
@@ -272,13 +271,13 @@ class FactsReader:
         facts.refused_connections.sort(key=lambda one: one.real_ms)
 
     async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
-        return await read_journals(self._client, self._brokers, wanted, self._timeout_ms)
+        return await read_journals(self._client, self._brokers, wanted, self._admin.timeout_ms)
 
     async def _was_delivered(self) -> bool:
         """Whether any message was ever delivered to the group; one page of one broker's journal is enough."""
         for address in self._brokers.values():
             wanted = GetJournal(kinds=DELIVERED, group=self._facts.group, records_max=1)
-            answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
+            answer = await self._client.pool.ask(address, wanted, self._admin.timeout_ms)
             if answer.code == SUCCESS and answer.body is not None and (answer.body.records or answer.body.dropped):
                 return True
         return False

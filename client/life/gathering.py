@@ -4,7 +4,7 @@ A message is followed by its unique id, which delayed forms, its half message, r
 message without one, which only some other clients send, has only its own record.
 """
 
-from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin
+from staticfire.client.admin.admin import FOREVER, Admin
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key
@@ -95,7 +95,7 @@ class LifeReader:
     async def _among_inner(self, text: str, brokers: dict[str, str]) -> FoundMessages:
         places = [(topic, name, address) for topic in INNER_TOPICS for name, address in brokers.items()]
         wanted = LookUp(text, 0, FOREVER, COPIES_MAX)
-        return await find_by_key(self._admin.client, places, wanted, max(self._admin.timeout_ms, LOOK_UP_TIMEOUT_MS))
+        return await find_by_key(self._admin.client, places, wanted, self._admin.look_up_timeout_ms)
 
     async def _copy(self, message: ReceivedMessage, brokers: dict[str, str], unheard: list[str]) -> StoredCopy:
         topic, name = message.record.topic, message.broker_name

@@ -87,7 +87,7 @@ class WaitingTime:
         Sends that come later have at least as much time, so the first one in the line remains the most urgent one.
         """
         for pending in self._waiting.everything():
-            if self._due_ms(pending) < until_ms:
+            if pending.deadline_ms < until_ms and not pending.extension_ms:
+                pending.extension_ms, pending.deadline_ms = until_ms - pending.deadline_ms, until_ms
+            if self._due_ms(pending) < until_ms:  # The attempt would end before.
                 pending.retried_ms = UptimeMs(until_ms - self._attempt_ms)
-                if pending.deadline_ms < until_ms and not pending.extension_ms:
-                    pending.extension_ms, pending.deadline_ms = until_ms - pending.deadline_ms, until_ms

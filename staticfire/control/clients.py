@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import msgspec
 
 from staticfire.client import Admin
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, LOOK_UP_TIMEOUT_MS
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route, read_body
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, broker_answer
@@ -49,7 +48,7 @@ async def producers(call: ControlCall) -> Reply:
 async def _producers_at(admin: Admin, name: str, address: str) -> list[dict[str, Any]]:
     """Return the producers of a broker; none if it doesn't respond."""
     try:
-        answer = await admin.client.pool.ask(address, GetAllProducers(), ADMIN_TIMEOUT_MS)
+        answer = await admin.client.pool.ask(address, GetAllProducers(), admin.timeout_ms)
     except NetworkError:
         return []
     if answer.code != SUCCESS or answer.body is None:
@@ -75,7 +74,7 @@ async def member(call: ControlCall) -> Reply:
     refused = "it reports no state"
     async with call.cluster.admin() as admin:
         for address in (await admin.masters()).values():
-            answer = await admin.client.pool.ask(address, request, ADMIN_TIMEOUT_MS)
+            answer = await admin.client.pool.ask(address, request, admin.timeout_ms)
             if answer.code == SUCCESS and answer.body is not None:
                 return Reply(_shown(group, client_id, answer.body))
             refused = answer.remark or refused
@@ -113,7 +112,7 @@ async def consume(call: ControlCall) -> Reply:
         address = (await admin.masters(broker_name=message.broker_name))[message.broker_name]
         place = message.offset_message_id, message.broker_name, message.record.topic
         request = ConsumeDirectly(group, client_id, *place)
-        answer = await admin.client.pool.ask(address, request, LOOK_UP_TIMEOUT_MS)
+        answer = await admin.client.pool.ask(address, request, admin.look_up_timeout_ms)
     if answer.code != SUCCESS or answer.body is None:
         refusal: BrokerAnswer = broker_answer(answer.code, answer.remark, f"{client_id} of {group}")
         raise refusal

@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Any
 
 from staticfire.client import Admin
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
 from staticfire.client.admin.listing import group_totals, own_among, own_groups, topic_totals
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.command import SUCCESS
@@ -79,7 +78,7 @@ async def lags(admin: Admin) -> dict[str, int]:
 async def _stats_of(admin: Admin, address: str) -> BrokerConsumeStats | None:
     """Return the progress of all groups at a broker; None if it doesn't respond."""
     try:
-        answer = await admin.client.pool.ask(address, GetBrokerConsumeStats(False), ADMIN_TIMEOUT_MS)
+        answer = await admin.client.pool.ask(address, GetBrokerConsumeStats(False), admin.timeout_ms)
     except NetworkError:
         return None
     return answer.body if answer.code == SUCCESS and answer.body is not None else BrokerConsumeStats()

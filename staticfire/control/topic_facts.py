@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from staticfire.client import Admin, MessageQueue
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.totals import broker_totals
 from staticfire.control.routes import ControlCall, Reply, Route
@@ -61,7 +60,7 @@ async def _of_broker(admin: Admin, topic: str, name: str, address: str) -> dict[
     pool = admin.client.pool
     requests = GetTopicConfig(topic=topic, bname=name), GetTopicStats(topic, name), QueryGroupsOfTopic(topic, name)
     try:
-        config, stats, groups = [await pool.ask(address, request, ADMIN_TIMEOUT_MS) for request in requests]
+        config, stats, groups = [await pool.ask(address, request, admin.timeout_ms) for request in requests]
     except NetworkError as error:
         return {"config": {"broker": name, "problem": str(error)}, "queues": [], "groups": [], "gone": False}
     has_config = config.code == SUCCESS and config.body is not None
@@ -132,8 +131,8 @@ async def _progress(
     rows: list[dict[str, Any]] = []
     for name, address in sorted(brokers.items()):
         # The offsets first: otherwise a message popped in between would be in neither.
-        stats = await pool.ask(address, GetConsumeStats(group, topic), ADMIN_TIMEOUT_MS)
-        state = await pool.ask(address, GetGroupState(group), ADMIN_TIMEOUT_MS)
+        stats = await pool.ask(address, GetConsumeStats(group, topic), admin.timeout_ms)
+        state = await pool.ask(address, GetGroupState(group), admin.timeout_ms)
         popped: Counter[int] = Counter()
         for one in state.body.popped if state.code == SUCCESS and state.body is not None else ():
             if one.topic == topic:
@@ -148,7 +147,7 @@ async def _progress(
 
 async def _surveyed(admin: Admin, group: str, topic: str) -> dict[str, Any]:
     """Return a group's progress in the topic, as a survey of the whole group finds it."""
-    view = await GroupSurvey(admin.client, await admin.masters(), group, ADMIN_TIMEOUT_MS).look()
+    view = await GroupSurvey(admin.client, await admin.masters(), group, admin.timeout_ms).look()
     progress = [one for one in view.progress if one.topic == topic]
     return {
         "group": group,

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from staticfire.client import Admin
-from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
@@ -49,8 +48,8 @@ async def _topics_at(admin: Admin, group: str, name: str, address: str) -> set[s
     """
     pool = admin.client.pool
     try:
-        answer = await pool.ask(address, QueryTopicsOfGroup(group, name), ADMIN_TIMEOUT_MS)
-        state = await pool.ask(address, GetGroupState(group), ADMIN_TIMEOUT_MS)
+        answer = await pool.ask(address, QueryTopicsOfGroup(group, name), admin.timeout_ms)
+        state = await pool.ask(address, GetGroupState(group), admin.timeout_ms)
     except NetworkError:
         return set()
     topics = set(answer.body.topic_list) if answer.code == SUCCESS and answer.body is not None else set()
@@ -62,7 +61,7 @@ async def _topics_at(admin: Admin, group: str, name: str, address: str) -> set[s
 async def _at(admin: Admin, group: str, topics: list[str], name: str, address: str) -> dict[str, Any] | None:
     """Return what one broker reports; None if it reports nothing like this."""
     try:
-        state = await admin.client.pool.ask(address, GetGroupState(group, ",".join(topics)), ADMIN_TIMEOUT_MS)
+        state = await admin.client.pool.ask(address, GetGroupState(group, ",".join(topics)), admin.timeout_ms)
     except NetworkError:
         return None
     if state.code != SUCCESS or state.body is None:

@@ -54,11 +54,11 @@ class Till:
 
 
 async def frozen_while_it_sends(
-    world: SimulatedWorld, seconds: float, delay_ms: float, is_connected: bool = True
+    world: SimulatedWorld, seconds: float, delay_ms: float, is_connected: bool = True, count: int = 1
 ) -> "asyncio.Task[SendResult]":
     """Freeze a program one second after it began to send, and let it continue. Return the outcome of the send."""
     producer = Producer("shop", NAMESRV, ONE_TRY, world.machine("till", host="10.0.5.1"))
-    till = await world.start("till", Till(producer, is_connected))
+    till = await world.start("till", Till(producer, is_connected, count))
     world.set_link("till", "broker-a", LinkQuality(delay_ms=delay_ms))
     await world.run_for(seconds=10)  # Its earlier requests have ended, and so has their timer.
     till.go.set()
@@ -93,17 +93,9 @@ async def test_a_response_that_is_late_all_the_same_is_a_timeout(world: Simulate
 async def test_messages_that_are_sent_together_have_the_same_time_and_words_in_the_end(
     world: SimulatedWorld, shop: Shop
 ) -> None:
-    machine = world.machine("till", host="10.0.5.1")
-    till = await world.start("till", Till(Producer("shop", NAMESRV, ONE_TRY, machine), is_connected=False, count=2))
-    world.set_link("till", "broker-a", LinkQuality(delay_ms=60_000))
-    till.go.set()
-    await world.run_for(seconds=1)
-    world.freeze("till")
-    await world.run_for(seconds=6)
-    world.thaw("till")
-    await till.wait()
+    outcome = await frozen_while_it_sends(world, seconds=6, delay_ms=60_000, is_connected=False, count=2)
     with pytest.raises(ConnectFailed, match=r"attempts: 1 in 10000 ms"):  # 7 s, and its 3 s once more.
-        till.outcome.result()
+        outcome.result()
 
 
 class Line:
@@ -122,7 +114,17 @@ class Line:
         self._time.watch()
 
     def stop_for(self, seconds: float) -> None:
+        """Let the program do nothing for some seconds."""
         self._loop.uptime_ns += round(seconds * 1e9)
+
+    async def meet_a_stall(self, world: SimulatedWorld, seconds: float) -> None:
+        """Post a send before, one just before, and one half a second after the program is stopped."""
+        self.post("before")
+        await world.run_for(seconds=2)
+        self.post("just before")
+        self.stop_for(seconds)
+        await world.run_for(seconds=0.5)
+        self.post("after")
 
     def urgent(self) -> UptimeMs:
         """Return the deadline of the request with all that wait."""
@@ -134,24 +136,25 @@ class Line:
 
 async def test_a_send_after_the_stall_has_no_more_than_its_own_time(world: SimulatedWorld) -> None:
     line = Line(world)
-    line.post("before")
-    await world.run_for(seconds=2)
-    line.post("just before")
-    line.stop_for(seconds=20)
-    await world.run_for(seconds=0.5)
-    line.post("after")
+    await line.meet_a_stall(world, seconds=20)
     await world.run_for(seconds=60)
     assert line.given_up == [("before", 25_000), ("just before", 25_000), ("after", 25_500)]
 
 
+async def test_a_send_gets_more_time_once(world: SimulatedWorld) -> None:
+    line = Line(world)
+    line.post("one")
+    await world.run_for(seconds=2)
+    line.stop_for(seconds=5)  # Until 7 s: it has 3 s more.
+    await world.run_for(seconds=2)
+    line.stop_for(seconds=5)
+    await world.run_for(seconds=60)
+    assert line.given_up == [("one", 14_000)]
+
+
 async def test_the_first_send_remains_the_most_urgent_one(world: SimulatedWorld) -> None:
     line = Line(world)
-    line.post("before")
-    await world.run_for(seconds=2)
-    line.post("just before")
-    line.stop_for(seconds=2)
-    await world.run_for(seconds=0.5)
-    line.post("after")
+    await line.meet_a_stall(world, seconds=2)
     assert line.urgent() == 5_000  # Of the first two: 1 s late, and 1 s more.
 
 
