@@ -280,5 +280,8 @@ NEEDS: dict[int, Needs] = {
 }
 """What each request needs, by its code."""
 
+NEEDS_OF_CLUSTER = frozenset(code for code, needs in NEEDS.items() if needs in (_CHANGE, _LOOK))
+"""Requests about the whole cluster, which administrators send."""
+
 UNJUDGED = frozenset({Code.SIGN_IN})
 """Requests that need no user: a client signs in with them."""

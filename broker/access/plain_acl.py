@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from staticfire.broker.access.book import AccessBook
-from staticfire.broker.access.needs import Need, group, group_of_retry, topic
+from staticfire.broker.access.needs import NEEDS_OF_CLUSTER, Need, group, group_of_retry, topic
 from staticfire.broker.access.policies import ALLOW, CUSTOM, DEFAULT, DENY, PUB, SUB, Acl, PolicyEntries, PolicyEntry
 from staticfire.broker.access.resources import GROUP, TOPIC, Pattern
 from staticfire.broker.access.users import NORMAL, SUPER, User
@@ -19,9 +19,14 @@ from staticfire.protocol.codes import RequestCode as Code
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import TRACE_TOPIC
 
-ADMIN_CODES = frozenset({17, 25, 50, 51, 52, 53, 54, 200, 207, 215, 513})
+_FIRST_OF_ROCKETMQ_5 = 3001
+"""RocketMQ 4 knows no higher code: the requests for users and policies begin here, staticfire's own follow."""
+ADMIN_CODES = frozenset({17, 25, 50, 51, 52, 53, 54, 200, 207, 215, 513}) | {
+    code for code in NEEDS_OF_CLUSTER if code >= _FIRST_OF_ROCKETMQ_5
+}
 """Requests for admin accounts only. RocketMQ lets any account send 53, which opens the broker to addresses, and 54,
-which returns all secrets."""
+which returns all secrets. Of the requests that RocketMQ 4 doesn't know, those about the whole cluster are here: with
+them an account could make itself a super user, read all secrets and messages, or remove them."""
 _SENDS = frozenset({Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
 PERMISSIONS = {"DENY": (), "PUB": (PUB,), "SUB": (SUB,), "PUB|SUB": (PUB, SUB), "SUB|PUB": (PUB, SUB)}
 KEY_CHARS_MIN = 6
@@ -77,14 +82,18 @@ class PlainAcl:
         elif code in (Code.PULL_MESSAGE, Code.UPDATE_CONSUMER_OFFSET):
             yield _named(request.topic, SUB)
             yield group(request.consumer_group, SUB)
+        elif code == Code.IMPORT_MESSAGES:
+            yield topic(request.topic, PUB)
         elif code == Code.QUERY_MESSAGE:
             yield topic(request.topic, SUB)
+        elif code == Code.GET_CONSUMPTION:
+            yield _named(request.topic, SUB)
         elif code == Code.HEART_BEAT:
             for consumer in request.body.consumer_data_set:
                 yield group(consumer.group_name, SUB)
                 for subscription in consumer.subscription_data_set:
                     yield _named(subscription.topic, SUB)
-        elif code == Code.CONSUMER_SEND_MSG_BACK:
+        elif code in (Code.CONSUMER_SEND_MSG_BACK, Code.GET_GROUP_STATE):
             yield group(request.group, SUB)
         elif code in (Code.GET_CONSUMER_LIST_BY_GROUP, Code.UNREGISTER_CLIENT) and request.consumer_group:
             yield group(request.consumer_group, SUB)

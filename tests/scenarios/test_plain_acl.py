@@ -8,15 +8,29 @@ import yaml
 from staticfire.client import Admin, ClientSettings
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.access import (
+    AclInfo,
+    CreateAcl,
     CreateUser,
     DeleteAclConfig,
+    DeleteUser,
     GetAclConfig,
     GetAclVersion,
+    GetUser,
+    ListAcls,
+    ListUsers,
     PlainAccessInfo,
     UpdateAclConfig,
+    UpdateUser,
     UpdateWhiteAddresses,
     UserInfo,
 )
+from staticfire.protocol.requests.faults import GetFaults
+from staticfire.protocol.requests.imports import ImportMessages
+from staticfire.protocol.requests.journal import GetJournal
+from staticfire.protocol.requests.queries import FindMessages
+from staticfire.protocol.requests.replication import CopyState
+from staticfire.protocol.requests.reset import Reset
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.runtime.credentials import Credentials
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
@@ -160,6 +174,47 @@ async def test_only_admin_accounts_and_super_users_may(world: SimulatedWorld, re
     assert (await asker.ask(CreateUser("plain", body=UserInfo("plain", "p")), root)).code == 0
     assert (await asker.reported(request_, Credentials("plain", "p")))[0] == 16
     assert (await asker.reported(request_, root))[0] == 0
+    await asker.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        CreateUser("evil", body=UserInfo("evil", "p", "Super")),
+        UpdateUser("root", body=UserInfo(password="mine")),
+        DeleteUser("root"),
+        ListUsers(),
+        GetUser("root"),
+        CreateAcl("User:RocketMQ", body=AclInfo("User:RocketMQ", [])),
+        ListAcls(),
+        Reset(),
+        SaveSnapshot("mine"),
+        RestoreSnapshot("mine"),
+        GetJournal(),
+        FindMessages("k", 1, 0, 1),
+        GetFaults(),
+        CopyState(),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+async def test_what_rocketmq_4_does_not_know_is_for_admins_if_it_is_about_the_cluster(
+    world: SimulatedWorld, request_: Request
+) -> None:
+    asker = await opened(world, init_authentication_user='{"username":"root","password":"r00t"}')
+    code, remark = await asker.reported(request_, NORMAL)
+    assert (code, "admin" in (remark or "")) == (16, True), remark
+    [root] = (await asker.ask(ListUsers(), Credentials("root", "r00t"))).body
+    assert (root.username, root.password) == ("root", "r00t")
+    await asker.close()
+
+
+@pytest.mark.parametrize("topic", ["topicA", "topicB"])
+async def test_messages_can_not_be_imported_into_a_topic_without_the_permission(
+    world: SimulatedWorld, topic: str
+) -> None:
+    asker = await opened(world)
+    code, remark = await asker.reported(ImportMessages(topic, 0, body=[]), NORMAL)
+    assert (code, topic in (remark or "")) == (16, True), remark
     await asker.close()
 
 
