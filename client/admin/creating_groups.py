@@ -40,19 +40,21 @@ class GroupWish(msgspec.Struct, frozen=True):
 
 
 async def create_group(admin: Admin, group: str, wish: GroupWish) -> dict[str, Any]:
-    """Create a consumer group on all brokers, if it isn't there with these values. Return it, for JSON.
+    """Create a consumer group on the brokers that don't have it. Return it, for JSON.
 
+    They get these values, and for the rest those that the group has elsewhere.
     Raises: UsageError (an illegal name), ExistsAlready, BrokerAnswer, NetworkError.
     """
     if fault := group_fault(group):
         raise UsageError(fault)
-    wanted = wish.applied_to(SubscriptionGroupConfig(group_name=group))
     known = await _group_configs(admin, group)
     there = {broker: _group_fields(one) for broker, one in known.items()}
-    check_same(f"group {group}", there, {broker: _group_fields(wish.applied_to(one)) for broker, one in known.items()})
-    if set(known) != set(await admin.masters()):
-        await admin.create_group(wanted)
-    return {"group": group, "created": not known, **next(iter(there.values()), _group_fields(wanted))}
+    check_same(f"group {group}", there, {broker: _group_fields(_with(wish, one)) for broker, one in known.items()})
+    wanted = _with(wish, next(iter(known.values()), SubscriptionGroupConfig(group_name=group)))
+    missing = [broker for broker in await admin.masters() if broker not in known]
+    for broker in missing:
+        await admin.create_group(wanted, broker_name=broker)
+    return {"group": group, "created": bool(missing), **_group_fields(wanted)}
 
 
 async def change_group(admin: Admin, group: str, wish: GroupWish) -> dict[str, Any]:
@@ -99,6 +101,12 @@ async def _group_configs(admin: Admin, group: str) -> dict[str, SubscriptionGrou
         if group in table:
             found[broker] = table[group]
     return found
+
+
+def _with(wish: GroupWish, known: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+    """Return a group with these values and all its attributes, where a change has only the changed ones."""
+    changed = {name.lstrip("+"): text for name, text in wish.attributes.items()}
+    return msgspec.structs.replace(wish.applied_to(known), attributes={**known.attributes, **changed})
 
 
 def _group_fields(config: SubscriptionGroupConfig) -> dict[str, Any]:

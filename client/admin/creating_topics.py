@@ -50,25 +50,30 @@ class TopicWish(msgspec.Struct, frozen=True):
 
 
 async def create_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, Any]:
-    """Create a topic on all brokers, if it isn't there with these values. Return it, for JSON.
+    """Create a topic on the brokers that don't have it. Return it, for JSON.
 
+    They get these values, and for the rest those that the topic has elsewhere.
     Raises: UsageError (an illegal name), ExistsAlready, BrokerAnswer, NetworkError.
     """
     if fault := topic_fault(topic):
         raise UsageError(f"{topic!r}: {fault}")
     if is_system_topic(topic):
         raise UsageError(f"{topic} is a system topic of RocketMQ: choose another name")
-    wanted = wish.applied_to(None)
     known = await _topic_configs(admin, topic)
     there = {broker: _topic_fields(one) for broker, one in known.items()}
     check_same(f"topic {topic}", there, {broker: _topic_fields(wish.applied_to(one)) for broker, one in known.items()})
-    if set(known) != set(await admin.masters()):
+    wanted = wish.applied_to(next(iter(known.values()), None))
+    missing = [broker for broker in await admin.masters() if broker not in known]
+    if not known:
+        await _forget_queues(admin, topic)  # of an earlier topic of this name
+    for broker in missing:
         await admin.create_topic(
             topic, wanted.read_queue_nums, write_queues=wanted.write_queue_nums, perm=wanted.perm, order=wanted.order,
-            attributes=wanted.attributes,
+            attributes=wanted.attributes, broker_name=broker,
         )  # fmt: skip
-        await _set_order(admin, topic, wanted)
-    return {"topic": topic, "created": not known, **next(iter(there.values()), _topic_fields(wanted))}
+    if missing and wanted.order:
+        await _list_queues(admin, topic)
+    return {"topic": topic, "created": bool(missing), **_topic_fields(wanted)}
 
 
 async def change_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, Any]:
@@ -76,15 +81,19 @@ async def change_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, A
 
     Raises: TopicNotFound, BrokerAnswer, NetworkError.
     """
-    for broker, config in (await _found(admin, topic)).items():
+    known = await _found(admin, topic)
+    if wish.order is False:
+        await _forget_queues(admin, topic)
+    for broker, config in known.items():
         wanted = wish.applied_to(config)
         request = UpdateTopic(
             topic, wanted.read_queue_nums, wanted.write_queue_nums, wanted.perm, "TBW102", config.topic_filter_type,
             config.topic_sys_flag, order=wanted.order, attributes=attribute_changes(wish.attributes),
         )  # fmt: skip
         await ask_broker(admin, broker, request, f"change topic {topic}")
-        if wish.order is not None or wanted.order:
-            await _set_order(admin, topic, wanted)
+    has_other_queues = (wish.queues, wish.write_queues) != (None, None)
+    if wish.order or (wish.order is None and has_other_queues and any(one.order for one in known.values())):
+        await _list_queues(admin, topic)
     return {"topic": topic, **_topic_fields(next(iter((await _topic_configs(admin, topic)).values())))}
 
 
@@ -92,7 +101,7 @@ async def delete_topic(admin: Admin, topic: str) -> None:
     """Delete a topic with its messages and offsets. Raises: TopicNotFound, BrokerAnswer, NetworkError."""
     await _found(admin, topic)
     await admin.delete_topic(topic)
-    await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
+    await _forget_queues(admin, topic)
 
 
 async def _found(admin: Admin, topic: str) -> dict[str, TopicConfig]:
@@ -113,16 +122,19 @@ async def _topic_configs(admin: Admin, topic: str) -> dict[str, TopicConfig]:
     return found
 
 
-async def _set_order(admin: Admin, topic: str, wanted: TopicConfig) -> None:
+async def _list_queues(admin: Admin, topic: str) -> None:
     """Store the queues of an ordered topic, as `mqadmin updateTopic -o true` does.
 
-    Nameservers with orderMessageEnable return them with the route.
+    Nameservers with orderMessageEnable return them with the route: each broker's own number of them.
     """
-    if wanted.order:
-        conf = ";".join(f"{name}:{wanted.write_queue_nums}" for name in await admin.masters())
-        await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf)
-    else:
-        await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
+    known = await _topic_configs(admin, topic)
+    conf = ";".join(f"{broker}:{one.write_queue_nums}" for broker, one in known.items())
+    await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf)
+
+
+async def _forget_queues(admin: Admin, topic: str) -> None:
+    """Remove the list of a topic's queues. Brokers make each topic with such a list an ordered one."""
+    await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
 
 
 def _topic_fields(config: TopicConfig) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from staticfire import Admin, Cluster, Message, Producer
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from tests.cli.commands import call, get, one_line
 from tests.cli.test_control_routes import posted
 from tests.cli.ways_out import commands_in
@@ -62,6 +63,51 @@ def test_a_topic_on_one_broker_only_gets_the_others(cluster: Cluster) -> None:
         admin.create_topic("orders", 4, broker_name="broker-b")
     assert ask(cluster, "POST", "topics", topic="orders", queues=4)[0] == 200
     assert topics(cluster) == {"orders": 8}
+
+
+def test_a_topic_on_one_broker_keeps_its_values_there_and_has_them_on_the_others(cluster: Cluster) -> None:
+    with Admin(cluster.namesrv) as admin:
+        admin.create_topic("orders", 16, perm=4, broker_name="broker-a", attributes={"message.type": "FIFO"})
+        made = {
+            "topic": "orders", "created": True, "queues": 16, "writeQueues": 16, "perm": 4, "order": False,
+            "attributes": {"message.type": "FIFO"},
+        }  # fmt: skip
+        assert ask(cluster, "POST", "topics", topic="orders") == (200, made)
+        for broker in ("broker-a", "broker-b"):
+            config = admin.topic_config("orders", broker)
+            assert (config.read_queue_nums, config.write_queue_nums, config.perm) == (16, 16, 4)
+            assert config.attributes == {"message.type": "FIFO"}
+    assert ask(cluster, "POST", "topics", topic="orders") == (200, {**made, "created": False})
+
+
+def test_a_group_on_one_broker_keeps_its_values_there_and_has_them_on_the_others(cluster: Cluster) -> None:
+    with Admin(cluster.namesrv) as admin:
+        config = SubscriptionGroupConfig(
+            "billing", consume_enable=False, retry_max_times=3, attributes={"stableTimeMs": "30000"}
+        )
+        admin.create_group(config, broker_name="broker-b")
+        status, made = ask(cluster, "POST", "groups", group="billing")
+        assert (status, made["created"], made["retries"], made["consume"]) == (200, True, 3, False)
+        for broker in ("broker-a", "broker-b"):
+            found = admin.group_config("billing", broker)
+            assert (found.retry_max_times, found.consume_enable) == (3, False)
+            assert found.attributes == {"stableTimeMs": "30000"}
+    assert ask(cluster, "POST", "groups", group="billing") == (200, {**made, "created": False})
+
+
+def test_an_ordered_topic_has_the_number_of_queues_of_each_broker(cluster: Cluster) -> None:
+    with Admin(cluster.namesrv) as admin:
+        for broker, queues in (("broker-a", 4), ("broker-b", 8)):
+            admin.create_topic("orders", queues, order=True, broker_name=broker)
+        admin.put_kv("ORDER_TOPIC_CONFIG", "orders", "broker-b:8")
+        assert ask(cluster, "PATCH", "topics/orders", perm=4)[0] == 200
+        assert admin.get_kv("ORDER_TOPIC_CONFIG", "orders") == "broker-b:8", "its queues don't change"
+        assert ask(cluster, "PATCH", "topics/orders", order=True)[0] == 200
+        assert admin.get_kv("ORDER_TOPIC_CONFIG", "orders") == "broker-a:4;broker-b:8"
+        assert ask(cluster, "PATCH", "topics/orders", queues=6)[0] == 200
+        assert admin.get_kv("ORDER_TOPIC_CONFIG", "orders") == "broker-a:6;broker-b:6"
+        assert ask(cluster, "PATCH", "topics/orders", order=False)[0] == 200
+        assert admin.get_kv("ORDER_TOPIC_CONFIG", "orders") is None
 
 
 def test_an_ordered_topic_has_its_queues_at_the_nameserver(cluster: Cluster) -> None:
