@@ -47,11 +47,14 @@ class PolicyLine(NamedTuple):
     actions: list[str]
     sources: list[str]
     is_default: bool = False
+    only_on: tuple[str, ...] = ()
+    """The brokers that have it, if another one that knows the user doesn't: it was away when this was changed."""
 
     def __str__(self) -> str:
         source = f" from {','.join(self.sources)}" if self.sources else ""
         default = " (default)" if self.is_default else ""
-        return f"{self.decision} {self.resource} {','.join(self.actions)}{source}{default}"
+        only = f" (only on {','.join(self.only_on)})" if self.only_on else ""
+        return f"{self.decision} {self.resource} {','.join(self.actions)}{source}{default}{only}"
 
 
 class UserLine(NamedTuple):
@@ -59,7 +62,9 @@ class UserLine(NamedTuple):
 
     name: str
     kind: str
+    """Super if it is one on any broker."""
     is_enabled: bool
+    """Whether it is enabled on any broker."""
     policies: list[PolicyLine]
     brokers: list[str]
     """The brokers that know it: all, unless one was away when it was added."""
@@ -130,17 +135,15 @@ class AccessAdmin:
 
     async def users(self) -> list[UserLine]:
         """Return all users with their policies. Raises: BrokerAnswer, NetworkError."""
-        found: dict[str, UserLine] = {}
+        infos: dict[str, dict[str, UserInfo]] = {}
+        policies: dict[str, dict[str, list[PolicyLine]]] = {}
         for broker, address in (await self._admin.masters()).items():
             for one in (await self._ask(address, ListUsers())).body or []:
-                name = one.username or ""
-                line = UserLine(name, one.user_type or NORMAL, one.user_status != "disable", [], [])
-                found.setdefault(name, line).brokers.append(broker)
+                infos.setdefault(one.username or "", {})[broker] = one
             for acl in (await self._ask(address, ListAcls())).body or []:
-                user = found.get((acl.subject or "").removeprefix("User:"))
-                if user is not None and user.brokers[0] == broker:
-                    user.policies.extend(_lines(user.name, acl))
-        return [found[name] for name in sorted(found)]
+                name = (acl.subject or "").removeprefix("User:")
+                policies.setdefault(name, {})[broker] = _lines(name, acl)
+        return [_user_line(name, infos[name], policies.get(name, {})) for name in sorted(infos)]
 
     async def set_policy(
         self,
@@ -183,12 +186,15 @@ class AccessAdmin:
     async def remove_policy(self, name: str, resource: str, is_default: bool = False) -> None:
         """Remove what the policies of a user say about a resource. Raises: UsageError (nothing), BrokerAnswer."""
         lines = await self._policies_of(name)
-        if not any(line.resource == resource and line.is_default == is_default for line in lines):
+        removed = [line for line in lines if (line.resource, line.is_default) == (resource, is_default)]
+        if not removed:
             known = ", ".join(line.resource for line in lines) or "none"
             raise UsageError(f"user {name} has no policy about {resource}; it has: {known}")
         kind = "Default" if is_default else "Custom"
-        for address in (await self._admin.masters()).values():
-            await self._ask(address, DeleteAcl(f"User:{name}", kind, resource))
+        only_on = {broker for line in removed for broker in line.only_on}
+        for broker, address in (await self._admin.masters()).items():
+            if broker in only_on or not only_on:
+                await self._ask(address, DeleteAcl(f"User:{name}", kind, resource))
 
     async def states(self, group: str = "") -> dict[str, AccessState]:
         """Return what each broker refused lately, and which clients use which keys. RocketMQ's brokers have no state.
@@ -221,6 +227,22 @@ class AccessAdmin:
         if answer.code != SUCCESS:
             raise broker_answer(answer.code, answer.remark, address)
         return answer
+
+
+def _user_line(name: str, infos: dict[str, UserInfo], policies: dict[str, list[PolicyLine]]) -> UserLine:
+    """Return a user as its brokers know it, which may differ. `infos`, `policies`: by broker."""
+    found: list[tuple[PolicyLine, list[str]]] = []
+    for broker in infos:
+        for line in policies.get(broker, ()):
+            brokers = next((brokers for known, brokers in found if known == line), None)
+            if brokers is None:
+                found.append((line, [broker]))
+            else:
+                brokers.append(broker)
+    lines = [line if len(brokers) == len(infos) else line._replace(only_on=tuple(brokers)) for line, brokers in found]
+    is_super = any(one.user_type == SUPER for one in infos.values())
+    is_enabled = any(one.user_status != "disable" for one in infos.values())
+    return UserLine(name, SUPER if is_super else NORMAL, is_enabled, lines, list(infos))
 
 
 def _lines(user: str, acl: AclInfo) -> list[PolicyLine]:

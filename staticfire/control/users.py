@@ -52,7 +52,7 @@ def shown(one: UserLine) -> dict[str, Any]:
     policies = [
         {
             "decision": line.decision, "resource": line.resource, "actions": line.actions, "sources": line.sources,
-            "default": line.is_default,
+            "default": line.is_default, "onlyOn": list(line.only_on),
         }
         for line in one.policies
     ]  # fmt: skip

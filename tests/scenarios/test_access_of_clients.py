@@ -18,8 +18,10 @@ from staticfire.client import (
 from staticfire.client.admin.access import AccessAdmin, PolicyLine
 from staticfire.client.explain.explainer import explain_group
 from staticfire.client.settings.push_settings import ConsumeFromWhere
+from staticfire.protocol.command import Request
 from staticfire.protocol.errors import BrokerAnswer, StaticfireError, UsageError
 from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.access import DeleteAcl, UpdateUser, UserInfo
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
@@ -116,6 +118,34 @@ async def test_a_new_group_that_may_not_ask_for_the_ends_of_queues_is_explained(
             await world.run_for(seconds=90)
             found = (await explain_group(admin, "billing")).findings
             assert all(one.kind != "REFUSED_ACCESS" for one in found)
+
+
+async def test_what_only_one_broker_has_is_shown_and_can_be_removed(world: SimulatedWorld) -> None:
+    async with with_a_user(world, brokers=2) as (admin, access):
+        first, second = (await admin.masters()).values()
+
+        async def at(address: str, request: Request) -> None:
+            """Change one broker only, as if the other one was away."""
+            assert (await admin.client.pool.ask(address, request, admin.timeout_ms)).code == 0
+
+        async def shown() -> list[str]:
+            return [str(line) for user in await access.users() for line in user.policies]
+
+        await access.add_policy(PolicyLine("shop", "Allow", "Topic:orders", ["Pub"], []))
+        await at(first, DeleteAcl("User:shop", "Custom", "Topic:orders"))
+        assert await shown() == ["Allow Topic:orders Pub (only on broker-b)"]
+        await access.remove_policy("shop", "Topic:orders")
+        assert await shown() == []
+
+        await access.add_policy(PolicyLine("shop", "Allow", "Topic:bills", ["Pub"], []))
+        await at(second, DeleteAcl("User:shop"))
+        assert await shown() == ["Allow Topic:bills Pub (only on broker-a)"]
+        await access.remove_policy("shop", "Topic:bills")
+        assert await shown() == []
+
+        await access.change_user("shop", is_enabled=False)
+        await at(second, UpdateUser("shop", body=UserInfo(user_status="enable")))
+        assert [one.is_enabled for one in await access.users() if one.name == "shop"] == [True], "on broker-b"
 
 
 async def test_an_allowed_action_is_added_and_another_decision_replaces(world: SimulatedWorld) -> None:
