@@ -34,7 +34,16 @@ from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
-from staticfire.protocol.errors import AnswerTimeout, ClientError, GroupNotFound, TopicNotFound, broker_answer
+from staticfire.protocol.errors import (
+    AnswerTimeout,
+    BrokerAnswer,
+    ClientError,
+    GroupNotFound,
+    NetworkError,
+    StaticfireError,
+    TopicNotFound,
+    broker_answer,
+)
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_topic
 from staticfire.protocol.permissions import READ_WRITE
@@ -412,8 +421,15 @@ class Admin(ClientService):  # house: a few lines for each request to a cluster
         return _check(answer, f"{requested} at {self.client.nameservers.chosen}")
 
     async def _tell_nameservers(self, request: Request) -> None:
+        """Send a request to all nameservers, also if one of them fails. Raises: BrokerAnswer, NetworkError."""
+        failures: list[StaticfireError] = []
         for address in self.client.nameservers.addresses:
-            await self._ask(address, request, type(request).__name__)
+            try:
+                await self._ask(address, request, type(request).__name__)
+            except (BrokerAnswer, NetworkError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
 
 def _check(answer: Answer, requested: str) -> Answer:

@@ -6,10 +6,19 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import Admin, BrokerAnswer, ClientSettings, Message, Producer, ProducerSettings, TopicNotFound
+from staticfire.client import (
+    Admin,
+    BrokerAnswer,
+    ClientSettings,
+    Message,
+    NetworkError,
+    Producer,
+    ProducerSettings,
+    TopicNotFound,
+)
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
-from staticfire.protocol.requests.routes import GetRoute
+from staticfire.protocol.requests.routes import GetKVConfig, GetRoute, KVAnswer
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop
 from tests.scenarios.logged import LogLine
@@ -188,6 +197,22 @@ async def test_both_gone_stop_no_send_and_no_consumer(world: SimulatedWorld, sho
         await shop.send(b"%d" % number)
         await world.run_for(seconds=2)
     await shop.until_heard(51)
+
+
+@EITHER
+async def test_what_an_administrator_changes_reaches_the_other_one(
+    world: SimulatedWorld, shop: Shop, address: str
+) -> None:
+    [other] = set(NAMES) - {address}
+    take_away(world, "kill", address)
+    with pytest.raises(NetworkError, match=address):
+        await shop.admin.put_kv("SPACE", "key", "value")
+    kept = await shop.producer.client.pool.ask(other, GetKVConfig(namespace="SPACE", key="key"))
+    assert isinstance(kept, KVAnswer)
+    assert kept.value == "value"
+    with pytest.raises(NetworkError, match=address):
+        await shop.admin.delete_topic(TOPIC)
+    assert await brokers_at(shop, other) == []
 
 
 async def test_one_that_accepts_connections_and_ends_them_is_tried_once_a_second(
