@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.tables import broker_places, brokers_text, totals_text
 from staticfire.cli.options import Whole
 from staticfire.protocol.errors import ClientError
@@ -42,7 +41,7 @@ async def _show_brokers(admin: "Admin", totals: bool, cluster: str | None) -> No
         raise ClientError(f"no broker of a cluster {cluster} is registered; registered clusters: {known}")
     states = {place[3]: await _state(admin, place[3]) for place in broker_places(info, cluster)}
     wall_ms = admin.client.machine.clock.wall_ms()
-    click.echo(totals_text(info, states, cluster) if totals else brokers_text(info, states, wall_ms, cluster))
+    show(totals_text(info, states, cluster) if totals else brokers_text(info, states, wall_ms, cluster))
 
 
 async def _state(admin: "Admin", address: str) -> dict[str, str]:
@@ -59,8 +58,8 @@ def broker_status(session: AdminSession, cluster: str | None, broker: str | None
         for address in await addresses(admin, cluster, broker):
             figures = sorted((await _state(admin, address)).items())
             if broker:
-                click.echo(lines_of(FIGURE, *figures))
+                show(lines_of(FIGURE, *figures))
             else:
-                click.echo(lines_of(FIGURE_OF_BROKER, *((address, *one) for one in figures)))
+                show(lines_of(FIGURE_OF_BROKER, *((address, *one) for one in figures)))
 
     session.run(work)

@@ -17,6 +17,7 @@ from staticfire.cli.mqadmin.frame import (
     target_flags,
 )
 from staticfire.cli.mqadmin.java_text import lines_of, text
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.tables import group_fields, group_text
 from staticfire.cli.options import Whole
 from staticfire.client.admin.consume_mode import mode_request
@@ -148,8 +149,8 @@ def update_group(
     async def work(admin: "Admin") -> None:
         for address in await addresses(admin, cluster, broker):
             await ask(admin, address, UpdateGroup(body=config))
-            click.echo(f"create subscription group to {address} success.")
-        click.echo(group_text(config))
+            show(f"create subscription group to {address} success.")
+        show(group_text(config))
 
     session.run(work)
 
@@ -179,7 +180,7 @@ def delete_group(session: AdminSession, cluster: str | None, broker: str | None,
         for address in await addresses(admin, cluster, broker):
             await ask(admin, address, DeleteGroup(group, offsets))
             where = f" in cluster [{cluster}]" if cluster else ""
-            click.echo(f"delete subscription group [{group}] from broker [{address}]{where} success.")
+            show(f"delete subscription group [{group}] from broker [{address}]{where} success.")
         if cluster:
             for topic in (retry_topic(group), dead_letter_topic(group)):
                 await admin.delete_topic(topic, cluster=cluster)
@@ -204,9 +205,9 @@ def get_consumer_config(session: AdminSession, group: str) -> None:
             if config is None:
                 continue
             found = True
-            click.echo(f"{'=' * 29}{clusters[name].cluster}:{name}{'=' * 29}")
+            show(f"{'=' * 29}{clusters[name].cluster}:{name}{'=' * 29}")
             fields = {key: "" if value is None else text(value) for key, value in group_fields(config).items()}
-            click.echo(lines_of(SETTING, *fields.items()))
+            show(lines_of(SETTING, *fields.items()))
         if not found:
             raise ClientError(f"mqadmin: no broker knows group {group}: `staticfire groups` lists the groups")
 
@@ -229,7 +230,7 @@ def set_consume_mode(
     async def work(admin: "Admin") -> None:
         for address in await addresses(admin, cluster, broker):
             await ask(admin, address, mode_request(topic, group, mode, share))
-            click.echo(f"set consume mode to {address} success.")
-        click.echo(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
+            show(f"set consume mode to {address} success.")
+        show(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
 
     session.run(work)

@@ -3,10 +3,10 @@
 import os
 from typing import TYPE_CHECKING
 
-import click
-
+from staticfire.cli.messages import without_controls
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import file_name, show
 from staticfire.cli.mqadmin.running_info import info_text, same_subscriptions, stuck_lines
 from staticfire.cli.mqadmin.versions import version_text
 from staticfire.client.admin.replica_choice import reader_of
@@ -41,12 +41,12 @@ def consumer_connection(session: AdminSession, group: str, broker: str | None) -
     async def work(admin: "Admin") -> None:
         found = await connections_of(admin, group, broker)
         headings = ("#ClientId", "#ClientAddr", "#Language", "#Version")
-        click.echo(lines_of(CONSUMERS, headings, *map(_member_row, found.connection_set)))
-        click.echo("\nBelow is subscription:")
+        show(lines_of(CONSUMERS, headings, *map(_member_row, found.connection_set)))
+        show("\nBelow is subscription:")
         subscribed = sorted((one.topic, one.sub_string) for one in found.subscription_table.values())
-        click.echo(lines_of(SUBSCRIBED, ("#Topic", "#SubExpression"), *subscribed))
-        click.echo(f"\nConsumeType: {found.consume_type}\nMessageModel: {found.message_model}")
-        click.echo(f"ConsumeFromWhere: {found.consume_from_where}")
+        show(lines_of(SUBSCRIBED, ("#Topic", "#SubExpression"), *subscribed))
+        show(f"\nConsumeType: {found.consume_type}\nMessageModel: {found.message_model}")
+        show(f"ConsumeFromWhere: {found.consume_from_where}")
 
     session.run(work)
 
@@ -95,7 +95,7 @@ def producer_connection(session: AdminSession, group: str, topic: str) -> None:
         if not members:
             raise ClientError(f"mqadmin: group {group} has no producer for topic {topic} now")
         rows = [_member_row(members[client_id]) for client_id in sorted(members)]
-        click.echo(lines_of(PRODUCERS, *((number, *row) for number, row in enumerate(rows, 1))))
+        show(lines_of(PRODUCERS, *((number, *row) for number, row in enumerate(rows, 1))))
 
     session.run(work)
 
@@ -119,7 +119,7 @@ def consumer_status(session: AdminSession, group: str, client_id: str | None, br
 
     async def work(admin: "Admin") -> None:
         if client_id is not None:
-            click.echo(info_text(await running_info_of(admin, group, client_id, jstack)))
+            show(info_text(await running_info_of(admin, group, client_id, jstack)))
             return
         members = (await connections_of(admin, group, broker)).connection_set
         await _show_members(admin, group, members, jstack)
@@ -130,25 +130,25 @@ def consumer_status(session: AdminSession, group: str, client_id: str | None, br
 async def _show_members(admin: "Admin", group: str, members: list[ClientConnection], jstack: bool) -> None:
     now_ms = admin.client.machine.clock.wall_ms()
     infos: dict[str, ConsumerRunningInfo] = {}
-    click.echo(lines_of(MEMBERS, ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")))
+    show(lines_of(MEMBERS, ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")))
     for member in members:
         try:
             info = await running_info_of(admin, group, member.client_id, jstack)
         except (BrokerAnswer, NetworkError) as refused:
-            click.echo(f"staticfire mqadmin: {refused}", err=True)
+            show(f"staticfire mqadmin: {refused}", err=True)
             continue
         infos[member.client_id] = info
-        path = _write(f"{now_ms}/{member.client_id}", info_text(info))
-        click.echo(lines_of(MEMBERS, (len(infos), member.client_id, version_text(member.version), path)))
+        path = _write(f"{now_ms}/{file_name(member.client_id)}", info_text(info))
+        show(lines_of(MEMBERS, (len(infos), member.client_id, version_text(member.version), path)))
     if not infos:
         raise ClientError(f"mqadmin: no member of group {group} reports its state")
     if not same_subscriptions(infos, now_ms):
-        click.echo("\n\nWARN: Different subscription in the same group of consumer!!!")
+        show("\n\nWARN: Different subscription in the same group of consumer!!!")
         return
-    click.echo("\n\nSame subscription in the same group of consumer\n\nRebalance OK")
+    show("\n\nSame subscription in the same group of consumer\n\nRebalance OK")
     for name, info in infos.items():
         for line in stuck_lines(name, info, now_ms):
-            click.echo(line)
+            show(line)
 
 
 def _write(path: str, words: str) -> str:
@@ -156,7 +156,7 @@ def _write(path: str, words: str) -> str:
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(words)
+            file.write(without_controls(words))
     except OSError as error:
         raise UsageError(f"mqadmin consumerStatus: {path} can't be written: {error.strerror}") from None
     return path

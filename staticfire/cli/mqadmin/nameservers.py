@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, option
+from staticfire.cli.mqadmin.output import show
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.routes import AddWritePerm, WipeWritePerm
 
@@ -25,7 +24,7 @@ def update_kv_config(session: AdminSession, namespace: str, key: str, value: str
 
     async def work(admin: "Admin") -> None:
         await admin.put_kv(namespace, key, value)
-        click.echo("create or update kv config to namespace success.")
+        show("create or update kv config to namespace success.")
 
     session.run(work)
 
@@ -38,7 +37,7 @@ def delete_kv_config(session: AdminSession, namespace: str, key: str) -> None:
 
     async def work(admin: "Admin") -> None:
         await admin.delete_kv(namespace, key)
-        click.echo("delete kv config from namespace success.")
+        show("delete kv config from namespace success.")
 
     session.run(work)
 
@@ -56,7 +55,7 @@ def wipe_write_perm(session: AdminSession, broker: str) -> None:
         await _known(admin, broker)
         for address in admin.client.nameservers.addresses:
             count = (await ask(admin, address, WipeWritePerm(broker))).wipe_topic_count  # type: ignore[attr-defined]
-            click.echo(f"wipe write perm of broker[{broker}] in name server[{address}] OK, {count}")
+            show(f"wipe write perm of broker[{broker}] in name server[{address}] OK, {count}")
 
     session.run(work)
 
@@ -70,7 +69,7 @@ def add_write_perm(session: AdminSession, broker: str) -> None:
         await _known(admin, broker)
         for address in admin.client.nameservers.addresses:
             count = (await ask(admin, address, AddWritePerm(broker))).add_topic_count  # type: ignore[attr-defined]
-            click.echo(f"add write perm of broker[{broker}] in name server[{address}] OK, {count}")
+            show(f"add write perm of broker[{broker}] in name server[{address}] OK, {count}")
 
     session.run(work)
 

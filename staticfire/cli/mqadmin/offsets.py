@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, known_group, lmq_flag, option, topic_flag
 from staticfire.cli.mqadmin.java_text import parse_local
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.tables import offsets_text
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue
@@ -64,14 +63,12 @@ def reset_offset_by_time(
         await known_group(admin, group)
         if broker is not None and queue_id is not None:
             place = f"group[{group}], topic[{topic}], queueId[{queue_id}], broker[{broker}]"
-            click.echo(f"start reset consumer offset by specified, {place}, {times}")
+            show(f"start reset consumer offset by specified, {place}, {times}")
             await _move_queue(admin, (group, topic, broker, queue_id), stored_ms, offset)
             return
         moved = await admin.reset_offset_by_time(group, topic, stored_ms, force)
         forced = str(force).lower()
-        click.echo(
-            f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{forced}], {times}"
-        )
+        show(f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{forced}], {times}")
         _show(moved)
 
     session.run(work)
@@ -89,7 +86,7 @@ async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_m
         found = await ask(admin, address, SearchOffset(topic, queue_id, stored_ms))
         offset = int(found.offset)  # type: ignore[attr-defined]  # an OffsetAnswer
     await ask(admin, address, ResetOffset(group, topic, stored_ms, True, queue_id, offset))
-    click.echo(f"reset consumer offset to {offset}")
+    show(f"reset consumer offset to {offset}")
 
 
 @command("skipAccumulatedMessage")
@@ -111,7 +108,7 @@ def skip_accumulated_message(session: AdminSession, group: str, topic: str, forc
 
 
 def _show(moved: dict[MessageQueue, int]) -> None:
-    click.echo(offsets_text((queue.broker_name, queue.queue_id, offset) for queue, offset in sorted(moved.items())))
+    show(offsets_text((queue.broker_name, queue.queue_id, offset) for queue, offset in sorted(moved.items())))
 
 
 @command("cloneGroupOffset")
@@ -140,6 +137,6 @@ def clone_group_offset(session: AdminSession, source: str, target: str, topic: s
                     copied += 1
         if not copied:
             raise ClientError(f"mqadmin: group {source} has no offsets in topic {topic}")
-        click.echo(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
+        show(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
 
     session.run(work)

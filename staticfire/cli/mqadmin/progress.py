@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, known_group, lmq_flag, option
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.members import connections_of, running_info_of
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.tables import progress_text
 from staticfire.cli.mqadmin.versions import version_text
 from staticfire.client.admin.replica_choice import reader_of
@@ -53,12 +52,12 @@ def consumer_progress(
     async def work(admin: "Admin") -> None:
         if group is None:
             rows = [await _group_row(admin, name) for name in await _groups(admin)]
-            click.echo(lines_of(GROUPS, GROUP_HEADINGS, *rows))
+            show(lines_of(GROUPS, GROUP_HEADINGS, *rows))
             return
         found = await _progress(admin, group, topic, is_shown=True)
         if not any(stats.offset_table for stats in found):
             await known_group(admin, group)
-        click.echo(progress_text(found, await _clients(admin, group) if with_client else None))
+        show(progress_text(found, await _clients(admin, group) if with_client else None))
 
     session.run(work)
 
@@ -71,7 +70,7 @@ async def _progress(admin: "Admin", group: str, topic: str | None, is_shown: boo
             found.append((await ask(admin, address, GetConsumeStats(group, topic))).body)
         except BrokerAnswer as refused:
             if is_shown:
-                click.echo(f"staticfire mqadmin: {refused}", err=True)
+                show(f"staticfire mqadmin: {refused}", err=True)
     return found
 
 
@@ -119,11 +118,11 @@ def stats_all(session: AdminSession, active: bool, topic: str | None) -> None:
         names = [name for name in await admin.topics() if group_of_topic(name) is None]
         if topic is not None and topic not in names:
             await admin.route(topic)
-        click.echo(lines_of(STATS, STATS_HEADINGS))
+        show(lines_of(STATS, STATS_HEADINGS))
         for name in names:
             if topic in (None, name):
                 for row in await _stats_rows(admin, name, active):
-                    click.echo(lines_of(STATS, row))
+                    show(lines_of(STATS, row))
 
     session.run(work)
 

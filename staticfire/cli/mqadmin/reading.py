@@ -9,6 +9,7 @@ import click
 
 from staticfire.cli.mqadmin.frame import AdminSession, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import object_text, parse_local
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.shown_messages import printed_line, with_ends
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue, PullConsumer
@@ -125,13 +126,13 @@ def print_messages(
         async with PullConsumer(TOOLS_GROUP, client=admin.client) as consumer:
             for queue in await consumer.queues(topic):
                 wanted = await _range(consumer, queue, begin_ms, end_ms)
-                click.echo(f"minOffset={wanted.start}, maxOffset={wanted.end}, {_queue_text(queue)}")
+                show(f"minOffset={wanted.start}, maxOffset={wanted.end}, {_queue_text(queue)}")
                 async for result in _pulls(consumer, wanted, expression):
                     for message in result.messages:
-                        click.echo(printed_line(with_ends(message, result), charset, with_body))
+                        show(printed_line(with_ends(message, result), charset, with_body))
                     if not result.messages:
-                        click.echo(_end_words(queue, result))
-                click.echo(LINE)
+                        show(_end_words(queue, result))
+                show(LINE)
 
     session.run(work)
 
@@ -201,11 +202,11 @@ async def _consume(consumer: PullConsumer, wanted: ReadRange, count: int) -> int
     """Print at most `count` messages of a range; return how many were printed."""
     printed, last = 0, wanted.end + 1  # One past the end, as in RocketMQ: it prints the response to that pull, too.
     if wanted.end - wanted.start > count:
-        click.echo(f"The older {count} message of the {wanted.queue.queue_id} queue will be provided")
+        show(f"The older {count} message of the {wanted.queue.queue_id} queue will be provided")
         last = wanted.start + count
     async for result in _pulls(consumer, ReadRange(wanted.queue, wanted.start, last)):
-        click.echo("Consume ok" if result.messages else _end_words(wanted.queue, result))
+        show("Consume ok" if result.messages else _end_words(wanted.queue, result))
         for message in result.messages:
-            click.echo(printed_line(with_ends(message, result), "UTF-8"))
+            show(printed_line(with_ends(message, result), "UTF-8"))
         printed += len(result.messages)
     return printed

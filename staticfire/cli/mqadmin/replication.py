@@ -7,10 +7,9 @@ the routes: 0 is the master. Changes of the set in sync aren't counted: SyncStat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of, moment_ms, object_text
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.options import Whole
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.upkeep import CopyRuntime, GetHighAvailability, HighAvailability
@@ -45,7 +44,7 @@ def ha_status(session: AdminSession, interval_s: int | None, cluster: str | None
 async def _show(admin: "Admin", cluster: str | None, broker: str | None) -> None:
     for address in await addresses(admin, cluster, broker):
         state: HighAvailability = (await ask(admin, address, GetHighAvailability())).body
-        click.echo(master_text(address, state) if state.master else slave_text(state.ha_client_runtime_info))
+        show(master_text(address, state) if state.master else slave_text(state.ha_client_runtime_info))
 
 
 @command("getSyncStateSet")
@@ -61,7 +60,7 @@ def get_sync_state_set(
     async def show(admin: "Admin") -> None:
         names = [broker] if broker else sorted(await admin.readers(cluster))
         for name in names:
-            click.echo(sync_text(name, await _replicas(admin, name)))
+            show(sync_text(name, await _replicas(admin, name)))
 
     async def work(admin: "Admin") -> None:
         if broker is None and cluster is None:
@@ -93,7 +92,7 @@ def elect_master(session: AdminSession, broker_id: int, broker: str, cluster: st
         if broker_id:
             nameservers = ";".join(admin.client.nameservers.addresses)
             await ReplicaAdmin.at_nameservers(admin.client.pool, nameservers).failover(broker, broker_id)
-        click.echo(elected_text(cluster, broker, await _replicas(admin, broker)))
+        show(elected_text(cluster, broker, await _replicas(admin, broker)))
 
     session.run(work)
 

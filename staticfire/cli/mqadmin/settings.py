@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import show
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.config import GetBrokerConfig, UpdateBrokerConfig
 from staticfire.protocol.requests.routes import GetNameserverConfig
@@ -52,7 +51,7 @@ def update_broker_config(
             answer = await ask(admin, address, UpdateBrokerConfig(body=f"{key}={value}\n".encode()))
             if answer.remark:
                 raise ClientError(f"mqadmin: {address}: {answer.remark}")
-            click.echo(f"update broker config success, {address}")
+            show(f"update broker config success, {address}")
 
     session.run(work)
 
@@ -69,7 +68,7 @@ def get_namesrv_config(session: AdminSession) -> None:
 
 
 def _show_settings(title: str, body: bytes | None) -> None:
-    click.echo(f"============{title}============")
+    show(f"============{title}============")
     pairs = (line.partition("=") for line in (body or b"").decode().splitlines())
-    click.echo(lines_of(SETTING, *((name, text) for name, _, text in pairs)))
-    click.echo()
+    show(lines_of(SETTING, *((name, text) for name, _, text in pairs)))
+    show()

@@ -15,6 +15,7 @@ from staticfire.cli.mqadmin.frame import (
     topic_flag,
 )
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.tables import route_table, route_text, status_text, topic_text
 from staticfire.cli.options import Whole
 from staticfire.client.admin.replica_choice import reader_of
@@ -93,14 +94,14 @@ def update_topic(
         )
         for address in await addresses(admin, cluster, broker):
             await ask(admin, address, request)
-            click.echo(f"create topic to {address} success.")
+            show(f"create topic to {address} success.")
         if order:
             where = "broker" if broker else "cluster"
             names = [name for name, at in (await admin.masters(cluster)).items() if broker in (None, at)]
             conf = ";".join(f"{name}:{write}" for name in names)
             await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf)
-            click.echo(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
-        click.echo(topic_text(config))
+            show(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
+        show(topic_text(config))
 
     session.run(work)
 
@@ -120,8 +121,8 @@ def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
 
     async def work(admin: "Admin") -> None:
         await admin.delete_topic(topic, cluster=cluster)
-        click.echo(f"delete topic [{topic}] from cluster [{cluster}] success.")
-        click.echo(f"delete topic [{topic}] from NameServer success.")
+        show(f"delete topic [{topic}] from cluster [{cluster}] success.")
+        show(f"delete topic [{topic}] from NameServer success.")
 
     session.run(work)
 
@@ -135,12 +136,12 @@ def topic_list(session: AdminSession, by_cluster: bool) -> None:
         names = await admin.topics()
         if not by_cluster:
             for name in names:
-                click.echo(name)
+                show(name)
             return
-        click.echo(lines_of(BY_CLUSTER, ("#Cluster Name", "#Topic", "#Consumer Group")))
+        show(lines_of(BY_CLUSTER, ("#Cluster Name", "#Topic", "#Consumer Group")))
         for name in names:
             if group_of_topic(name) is None:
-                click.echo(lines_of(BY_CLUSTER_ROW, *await _groups_of(admin, name)))
+                show(lines_of(BY_CLUSTER_ROW, *await _groups_of(admin, name)))
 
     session.run(work)
 
@@ -161,7 +162,7 @@ def topic_route(session: AdminSession, topic: str, as_list: bool) -> None:
 
     async def work(admin: "Admin") -> None:
         route = await admin.client.routes.look_up(topic)
-        click.echo(route_table(route) if as_list else route_text(route))
+        show(route_table(route) if as_list else route_text(route))
 
     session.run(work)
 
@@ -179,7 +180,7 @@ def topic_status(session: AdminSession, topic: str, cluster: str | None) -> None
                 stats.append((await ask(admin, reader_of(broker.broker_addrs), GetTopicStats(topic=topic))).body)
         if not stats:
             raise ClientError(f"mqadmin: topic {topic} is on no broker of cluster {cluster}")
-        click.echo(status_text(stats))
+        show(status_text(stats))
 
     session.run(work)
 
@@ -211,14 +212,14 @@ def update_order_conf(session: AdminSession, topic: str, method: str, conf: str 
             known = await admin.get_kv(ORDER_TOPIC_CONFIG, topic)
             if known is None:
                 raise ClientError(f"topic {topic} has no orderConf: `mqadmin updateOrderConf -m put` sets one")
-            click.echo(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
+            show(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
         elif method == "put":
             listed_queues(topic, conf or "")
             await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf or "")
-            click.echo(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
+            show(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
         else:
             await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
-            click.echo(f"delete orderConf success. topic=[{topic}]")
+            show(f"delete orderConf success. topic=[{topic}]")
 
     session.run(work)
 
@@ -237,7 +238,7 @@ def update_topic_perm(session: AdminSession, cluster: str | None, broker: str | 
         for address in await addresses(admin, cluster, broker):
             known: TopicConfig = (await ask(admin, address, GetTopicConfig(topic=topic))).body
             if known.perm == int(perm) and broker:
-                click.echo("new perm equals to the old one!")
+                show("new perm equals to the old one!")
                 continue
             attributes = ",".join(f"+{name}={text}" for name, text in known.attributes.items()) or None
             request = UpdateTopic(
@@ -245,10 +246,10 @@ def update_topic_perm(session: AdminSession, cluster: str | None, broker: str | 
                 known.topic_sys_flag, order=known.order, attributes=attributes,
             )  # fmt: skip
             await ask(admin, address, request)
-            click.echo(f"update topic perm from {known.perm} to {perm} in {address} success.")
+            show(f"update topic perm from {known.perm} to {perm} in {address} success.")
             if broker:
                 known.perm = int(perm)
-                click.echo(f"{topic_text(known)}.")
+                show(f"{topic_text(known)}.")
 
     session.run(work)
 
@@ -261,6 +262,6 @@ def topic_cluster_list(session: AdminSession, topic: str) -> None:
     async def work(admin: "Admin") -> None:
         brokers = (await admin.client.routes.look_up(topic)).broker_datas
         for name in sorted({broker.cluster or "" for broker in brokers}):
-            click.echo(name)
+            show(name)
 
     session.run(work)
