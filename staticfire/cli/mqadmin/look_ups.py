@@ -280,6 +280,7 @@ def query_trace(
 
     async def work(admin: "Admin") -> None:
         found = await admin.find(message_id, topic, begin_ms, end_ms, messages_max)
+        _tell_gaps(found)
         blocks = _trace_blocks(found, message_id)
         if not blocks:
             raise ClientError(f"mqadmin: no client has traced a message {message_id} to {topic}")

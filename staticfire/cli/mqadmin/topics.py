@@ -16,16 +16,21 @@ from staticfire.cli.mqadmin.frame import (
 )
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import Servers, at_each, at_nameservers
 from staticfire.cli.mqadmin.tables import route_table, route_text, status_text, topic_text
 from staticfire.cli.options import Whole
 from staticfire.client.admin.replica_choice import reader_of
 from staticfire.client.cluster.routes import listed_queues
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import group_of_topic
-from staticfire.protocol.requests.connections import QueryGroupsOfTopic
-from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
+from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, DeleteKVConfig, DeleteTopicInNameserver, PutKVConfig
 from staticfire.protocol.requests.statistics import GetTopicStats
-from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, UpdateTopic
+from staticfire.protocol.requests.topics import (
+    DeleteTopic,
+    GetTopicConfig,
+    TopicConfig,
+    UpdateTopic,
+)
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
@@ -99,7 +104,8 @@ def update_topic(
             where = "broker" if broker else "cluster"
             names = [name for name, at in (await admin.masters(cluster)).items() if broker in (None, at)]
             conf = ";".join(f"{name}:{write}" for name in names)
-            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf)
+            stored = PutKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic, value=conf)
+            await at_nameservers(admin, stored, "the orderConf is stored at")
             show(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
         show(topic_text(config))
 
@@ -120,7 +126,12 @@ def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
     """Delete a topic from brokers and nameservers."""
 
     async def work(admin: "Admin") -> None:
-        await admin.delete_topic(topic, cluster=cluster)
+        async def delete(name: str) -> None:
+            await ask(admin, masters[name], DeleteTopic(topic, name))
+
+        masters = await admin.masters(cluster)
+        await at_each(masters, delete, f"topic {topic} is deleted at")
+        await at_nameservers(admin, DeleteTopicInNameserver(topic, cluster), f"topic {topic} is deleted at")
         show(f"delete topic [{topic}] from cluster [{cluster}] success.")
         show(f"delete topic [{topic}] from NameServer success.")
 
@@ -139,19 +150,19 @@ def topic_list(session: AdminSession, by_cluster: bool) -> None:
                 show(name)
             return
         show(lines_of(BY_CLUSTER, ("#Cluster Name", "#Topic", "#Consumer Group")))
-        for name in names:
-            if group_of_topic(name) is None:
-                show(lines_of(BY_CLUSTER_ROW, *await _groups_of(admin, name)))
+        with Servers(admin) as servers:
+            for name in names:
+                if group_of_topic(name) is None:
+                    show(lines_of(BY_CLUSTER_ROW, *await _groups_of(servers, name)))
 
     session.run(work)
 
 
-async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
+async def _groups_of(servers: Servers, topic: str) -> list[tuple[str | None, str, str]]:
     """Return a row for each group that consumes a topic, or one without a group."""
-    first = (await admin.client.routes.look_up(topic)).broker_datas[0]
-    answer = await ask(admin, reader_of(first.broker_addrs), QueryGroupsOfTopic(topic))
-    groups = answer.body.group_list if answer.body is not None else []
-    return [(first.cluster, topic, group) for group in sorted(groups) or [""]]
+    brokers = (await servers.admin.client.routes.look_up(topic)).broker_datas
+    groups = await servers.groups_of(topic, [reader_of(one.broker_addrs) for one in brokers])
+    return [(brokers[0].cluster, topic, group) for group in groups or [""]]
 
 
 @command("topicRoute")
@@ -174,13 +185,13 @@ def topic_status(session: AdminSession, topic: str, cluster: str | None) -> None
     """Show the offsets of a topic's queues."""
 
     async def work(admin: "Admin") -> None:
-        stats = []
-        for broker in (await admin.client.routes.look_up(topic)).broker_datas:
-            if cluster in (None, broker.cluster):
-                stats.append((await ask(admin, reader_of(broker.broker_addrs), GetTopicStats(topic=topic))).body)
-        if not stats:
+        brokers = (await admin.client.routes.look_up(topic)).broker_datas
+        found = [reader_of(one.broker_addrs) for one in brokers if cluster in (None, one.cluster)]
+        if not found:
             raise ClientError(f"mqadmin: topic {topic} is on no broker of cluster {cluster}")
-        show(status_text(stats))
+        with Servers(admin) as servers:
+            answers = [await servers.ask(address, GetTopicStats(topic=topic)) for address in found]
+            show(status_text(answer.body for answer in answers if answer is not None))
 
     session.run(work)
 
@@ -215,10 +226,12 @@ def update_order_conf(session: AdminSession, topic: str, method: str, conf: str 
             show(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
         elif method == "put":
             listed_queues(topic, conf or "")
-            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf or "")
+            request = PutKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic, value=conf)
+            await at_nameservers(admin, request, "the orderConf is stored at")
             show(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
         else:
-            await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
+            removal = DeleteKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic)
+            await at_nameservers(admin, removal, "the orderConf is removed at")
             show(f"delete orderConf success. topic=[{topic}]")
 
     session.run(work)
