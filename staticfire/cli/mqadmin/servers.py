@@ -12,7 +12,8 @@ from click.exceptions import Exit
 from staticfire.cli.mqadmin.frame import ask
 from staticfire.cli.mqadmin.output import show
 from staticfire.cli.signing import words_of
-from staticfire.protocol.errors import NetworkError, StaticfireError, UsageError
+from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, UsageError
+from staticfire.protocol.requests.config import GetBrokerConfig
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic
 from staticfire.runtime.exit_codes import EXIT_FAILED
 
@@ -62,6 +63,24 @@ async def at_nameservers(admin: "Admin", request: "Request", changed: str) -> No
         await ask(admin, address, request)
 
     await at_each(admin.client.nameservers.addresses, change, changed)
+
+
+async def broker_name_at(admin: "Admin", address: str) -> str:
+    """Return the name of the broker at an address, under which it needn't be registered (localhost, a port mapping).
+
+    Raises: ClientError (it isn't registered at these nameservers), BrokerAnswer, NetworkError.
+    """
+    table = (await admin.cluster_info()).broker_addr_table
+    for name, broker in table.items():
+        if address in broker.broker_addrs.values():
+            return name
+    body: bytes = (await ask(admin, address, GetBrokerConfig())).body or b""
+    settings = dict(line.split("=", 1) for line in body.decode().splitlines() if "=" in line)
+    name = settings.get("brokerName", "")
+    if name not in table:
+        known = ", ".join(sorted(table)) or "none"
+        raise ClientError(f"mqadmin: the broker at {address}, {name}, isn't registered; registered brokers: {known}")
+    return name
 
 
 async def repeat(admin: "Admin", interval_s: int | None, act: Callable[[], Awaitable[None]]) -> None:

@@ -16,7 +16,7 @@ from staticfire.cli.mqadmin.frame import (
 )
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.output import show
-from staticfire.cli.mqadmin.servers import Servers, at_each, at_nameservers
+from staticfire.cli.mqadmin.servers import Servers, at_each, at_nameservers, broker_name_at
 from staticfire.cli.mqadmin.tables import route_table, route_text, status_text, topic_text
 from staticfire.cli.options import Whole
 from staticfire.client.admin.replica_choice import reader_of
@@ -97,19 +97,29 @@ def update_topic(
         request = UpdateTopic(
             topic, read, write, int(perm), "TBW102", "SINGLE_TAG", flag, order=order, attributes=attributes
         )
-        for address in await addresses(admin, cluster, broker):
+        targets = await addresses(admin, cluster, broker)
+        # Before the first change, since an unknown name is an error.
+        name = await broker_name_at(admin, targets[0]) if order and broker else None
+        for address in targets:
             await ask(admin, address, request)
             show(f"create topic to {address} success.")
         if order:
             where = "broker" if broker else "cluster"
-            names = [name for name, at in (await admin.masters(cluster)).items() if broker in (None, at)]
-            conf = ";".join(f"{name}:{write}" for name in names)
-            stored = PutKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic, value=conf)
+            names = [name] if name else list(await admin.masters(cluster))
+            conf = ";".join(f"{each}:{write}" for each in names)
+            known = await admin.get_kv(ORDER_TOPIC_CONFIG, topic) if name else None
+            stored = PutKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic, value=_merged(known or "", conf))
             await at_nameservers(admin, stored, "the orderConf is stored at")
             show(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
         show(topic_text(config))
 
     session.run(work)
+
+
+def _merged(known: str, conf: str) -> str:
+    """Return an orderConf with the brokers of another one added or replaced. RocketMQ: createOrUpdateOrderConf."""
+    brokers = {part.partition(":")[0]: part for part in f"{known};{conf}".split(";") if part}
+    return ";".join(brokers.values())
 
 
 @command("deleteTopic")
