@@ -1,9 +1,11 @@
-"""`mqadmin updateTopic -o true` sets which queues of an ordered topic are valid."""
+"""`mqadmin updateTopic -o true` sets which queues of an ordered topic are valid; `updateTopicPerm` keeps attributes."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from staticfire.client import Admin
 from staticfire.cluster.cluster import Cluster
 from tests.cli.commands import call, one_line
 
@@ -62,3 +64,18 @@ def test_a_broker_of_another_cluster_gets_no_ordered_topic(cluster: Cluster) -> 
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "broker-c, isn't registered; registered brokers: broker-a, broker-b" in one_line(refused.stderr)
         assert "Foreign" not in admin(other, "topicList")
+
+
+def test_a_new_permission_keeps_the_attributes(cluster: Cluster) -> None:
+    attributes = {"cleanup.policy": "DELETE", "queue.type": "SimpleCQ", "message.type": "FIFO"}
+    words = ",".join(f"+{name}={value}" for name, value in attributes.items())
+    admin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Kept", "-a", words)
+    changed = admin(cluster, "updateTopicPerm", "-c", "DefaultCluster", "-t", "Kept", "-p", "4")
+    assert changed == [f"update topic perm from 6 to 4 in {one} success." for one in cluster.addresses.values()]
+
+    async def now() -> tuple[int, dict[str, str]]:
+        async with Admin(cluster.namesrv) as each:
+            config = await each.topic_config("Kept", "broker-b")
+            return config.perm, config.attributes
+
+    assert asyncio.run(now()) == (4, attributes)

@@ -263,10 +263,10 @@ def update_topic_perm(session: AdminSession, cluster: str | None, broker: str | 
             if known.perm == int(perm) and broker:
                 show("new perm equals to the old one!")
                 continue
-            attributes = ",".join(f"+{name}={text}" for name, text in known.attributes.items()) or None
+            # Without attributes brokers keep them. They would refuse those that can't be changed, like queue.type.
             request = UpdateTopic(
                 topic, known.read_queue_nums, known.write_queue_nums, int(perm), "TBW102", "SINGLE_TAG",
-                known.topic_sys_flag, order=known.order, attributes=attributes,
+                known.topic_sys_flag, order=known.order, attributes=None,
             )  # fmt: skip
             await ask(admin, address, request)
             show(f"update topic perm from {known.perm} to {perm} in {address} success.")
