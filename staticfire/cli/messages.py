@@ -1,7 +1,6 @@
 """How `peek` and `consume` show messages: as JSON for programs, in short form for people."""
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 from staticfire.message_fields import message_fields
@@ -10,8 +9,6 @@ if TYPE_CHECKING:
     from staticfire.client import ReceivedMessage
 
 BODY_CHARS_MAX = 200
-# The end of a line may be a line feed alone, or CR LF, as in bodies and stacks from Windows.
-CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
 def message_json(message: "ReceivedMessage") -> str:
@@ -39,14 +36,6 @@ def body_text(message: "ReceivedMessage") -> str:
 def printable(text: str) -> str:
     """Return a text on one line, without control characters for a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def without_controls(text: str) -> str:
-    """Return a text of any number of lines with its control characters as `\\x1b`.
-
-    Tabs and line ends stay, and so does all other text, for programs that read it.
-    """
-    return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def count_of(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.cli.messages import without_controls
+from staticfire.cli.listing import without_controls
 from staticfire.cli.mqadmin import shown_messages
 from staticfire.cli.mqadmin.output import NAME_CHARS_MAX, file_name
 from staticfire.client import (

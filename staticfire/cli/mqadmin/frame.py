@@ -247,6 +247,7 @@ async def known_group(admin: "Admin", group: str) -> None:
     from staticfire.protocol.codes import ResponseCode
     from staticfire.protocol.errors import GroupNotFound, NetworkError
 
+    await admin.readers()  # Without a nameserver, the command ends here.
     try:
         is_known = await admin.has_group(group)
     except NetworkError:

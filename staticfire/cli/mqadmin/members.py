@@ -4,7 +4,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from staticfire.cli.messages import without_controls
+from staticfire.cli.listing import without_controls
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.output import file_name, show

@@ -5,12 +5,11 @@ All modules here print with `show` (tests/house/test_terminal.py).
 """
 
 import re
-from hashlib import sha256
 from urllib.parse import quote
 
 import click
 
-from staticfire.cli.messages import without_controls
+from staticfire.cli.listing import without_controls
 
 # File systems allow 255 bytes, and a suffix may follow.
 NAME_CHARS_MAX = 200
@@ -30,6 +29,8 @@ def file_name(words: str) -> str:
     """
     name = re.sub(r"^[.-]", lambda found: f"%{ord(found[0]):02X}", quote(words, safe="@#:+=,$"))
     if len(name) > NAME_CHARS_MAX:
+        from hashlib import sha256  # here, since hardly any name is that long
+
         digest = sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
         name = f"{name[: NAME_CHARS_MAX - DIGEST_CHARS - 1]}%{digest}"
     return name or "%"
