@@ -122,5 +122,7 @@ def _words(error: Any) -> str:
 
 
 def _say(words: str, exit_code: int) -> int:
-    print(words, file=sys.stderr)
+    from staticfire.cli.listing import without_controls
+
+    print(without_controls(words), file=sys.stderr)
     return exit_code

@@ -5,6 +5,7 @@ content. NO_COLOR turns colours off.
 """
 
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PIPE_WIDTH = 100_000
+# The end of a line may be a line feed alone, or CR LF, as in bodies and stacks from Windows.
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 # An Apache RocketMQ closes the connection after a frame that it can't decode, which causes this error.
 LOST = "lost before the response"
 
@@ -137,6 +140,14 @@ def _clear() -> None:
 
 
 # -- show --------------------------------------------------------------------------------------------------------------
+
+
+def without_controls(text: str) -> str:
+    """Return a text of any number of lines with its control characters as `\\x1b`.
+
+    Tabs and line ends stay, and so does all other text, for programs that read it.
+    """
+    return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def print_json(value: object) -> None:

@@ -88,3 +88,30 @@ def test_masters_and_slaves_are_shown_also_without_a_master(cluster: Cluster) ->
     elected = admin(cluster, "electMaster", "-c", "DefaultCluster", "-bn", "broker-a", "-b", "1")
     assert elected[3:5] == [f"#BrokerMasterAddr\t{slave}", "#MasterEpoch\t2"]
     assert elected[-1] == f"\t#Broker\t0\t{slave}"
+
+
+def test_settings_of_slaves_are_shown_and_changed(cluster: Cluster) -> None:
+    master, slave = (line.split()[3] for line in admin(cluster, "clusterList")[1:])
+    change = ["updateBrokerConfig", "-c", "DefaultCluster", "-k", "maxMessageSize", "-v"]
+    assert admin(cluster, *change, "1000000") == [f"update broker config success, {master}"]
+    assert admin(cluster, *change, "1000000", "-a", "false") == [f"update broker config success, {master}"]
+    assert admin(cluster, *change, "2000000", "-a", "true") == [
+        f"update broker config success, {one}" for one in (master, slave)
+    ]
+    shown = admin(cluster, "getBrokerConfig", "-c", "DefaultCluster")
+    titles = [
+        f"============Master: {master}============",
+        f"============My Master: {master}=====Slave: {slave}============",
+    ]
+    assert [line for line in shown if line.startswith("=")] == titles
+    sizes = [line.split("=")[1].strip() for line in shown if line.startswith("maxMessageSize ")]
+    assert sizes == ["2000000", "2000000"]
+    figures = admin(cluster, "brokerStatus", "-c", "DefaultCluster")
+    assert {line.split()[0] for line in figures} == {master, slave}
+    cluster.broker("broker-a").kill()
+    shown = admin(cluster, "getBrokerConfig", "-c", "DefaultCluster")
+    titles = [
+        "============Master: NO_MASTER============",
+        f"============My Master: NO_MASTER=====Slave: {slave}============",
+    ]
+    assert [line for line in shown if line.startswith("=")] == titles

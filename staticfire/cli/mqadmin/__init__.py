@@ -2,11 +2,13 @@
 
     mqadmin updateTopic -n namesrv:9876 -c DefaultCluster -t orders
 
-The output is the same as RocketMQ's, column by column: `make test-mqadmin` compares them. There are two differences:
-failures (here exit code 1 and one line; there 0 and a stack trace) and routes, which here are valid JSON. The rest of
-the 89 commands isn't here: RocketMQ's own mqadmin works with staticfire, too.
+The output is the same as RocketMQ's, column by column: `make test-mqadmin` compares them. There are three differences:
+failures (here exit code 1 and one line for each server; there 0 and a stack trace), routes, which here are valid JSON,
+and control characters of messages, which here are shown as text. The rest of the 89 commands isn't here: RocketMQ's own
+mqadmin works with staticfire, too.
 
-- `frame.py`: the group, which loads a command's module when it is called; flags and requests that they share
+- `frame.py`: the group, which loads a command's module when it is called; flags and requests that they share;
+  `servers.py`: one of several servers that fails; `output.py`: what they print, and the names of files that they write
 - `topics.py`, `groups.py`, `offsets.py`, `settings.py`: change these; `nameservers.py`: their key-value table,
   and whether producers see a broker
 - `cluster.py`: brokers and their statistics; `replication.py`: their slaves;

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import at_each, repeat
 from staticfire.cli.mqadmin.tables import broker_places, brokers_text, totals_text
 from staticfire.cli.options import Whole
 from staticfire.protocol.errors import ClientError
@@ -27,10 +27,7 @@ def cluster_list(session: AdminSession, totals: bool, interval_s: int | None, cl
     """List all brokers."""
 
     async def work(admin: "Admin") -> None:
-        await _show_brokers(admin, totals, cluster)
-        while interval_s is not None:
-            await admin.pause_for(interval_s * 1_000)
-            await _show_brokers(admin, totals, cluster)
+        await repeat(admin, interval_s, lambda: _show_brokers(admin, totals, cluster))
 
     session.run(work)
 
@@ -40,9 +37,16 @@ async def _show_brokers(admin: "Admin", totals: bool, cluster: str | None) -> No
     if cluster is not None and cluster not in info.cluster_addr_table:
         known = ", ".join(sorted(info.cluster_addr_table)) or "none"
         raise ClientError(f"no broker of a cluster {cluster} is registered; registered clusters: {known}")
-    states = {place[3]: await _state(admin, place[3]) for place in broker_places(info, cluster)}
-    wall_ms = admin.client.machine.clock.wall_ms()
-    click.echo(totals_text(info, states, cluster) if totals else brokers_text(info, states, wall_ms, cluster))
+    states: dict[str, dict[str, str]] = {}
+
+    async def read(address: str) -> None:
+        states[address] = await _state(admin, address)
+
+    try:
+        await at_each([place[3] for place in broker_places(info, cluster)], read)
+    finally:  # A broker without a response is in the table, too, as in RocketMQ.
+        wall_ms = admin.client.machine.clock.wall_ms()
+        show(totals_text(info, states, cluster) if totals else brokers_text(info, states, wall_ms, cluster))
 
 
 async def _state(admin: "Admin", address: str) -> dict[str, str]:
@@ -56,11 +60,13 @@ def broker_status(session: AdminSession, cluster: str | None, broker: str | None
     """Show the statistics of brokers."""
 
     async def work(admin: "Admin") -> None:
-        for address in await addresses(admin, cluster, broker):
+        async def show_figures(address: str) -> None:
             figures = sorted((await _state(admin, address)).items())
             if broker:
-                click.echo(lines_of(FIGURE, *figures))
+                show(lines_of(FIGURE, *figures))
             else:
-                click.echo(lines_of(FIGURE_OF_BROKER, *((address, *one) for one in figures)))
+                show(lines_of(FIGURE_OF_BROKER, *((address, *one) for one in figures)))
+
+        await at_each(await addresses(admin, cluster, broker, with_slaves=True), show_figures)
 
     session.run(work)

@@ -14,11 +14,12 @@ from staticfire.cli.family import GROUP, TOPIC
 from staticfire.cli.listing import with_admin
 from staticfire.cli.options import NAMESRV, all_flags, not_empty, protocol_flag, tls_flags
 from staticfire.cli.signing import names_key, sign_with
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.addresses import format_address, parse_address
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
+    from staticfire.client.admin.replica_choice import Replicas
     from staticfire.protocol.command import Answer, Request
 
 TIMEOUT_MS = 5_000
@@ -203,8 +204,8 @@ def target_flags(function: Any) -> Any:
     )
 
 
-async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> list[str]:
-    """Return the brokers to query.
+async def addresses(admin: "Admin", cluster: str | None, broker: str | None, with_slaves: bool = False) -> list[str]:
+    """Return the addresses of a broker, or of the masters of a cluster; `with_slaves`: also of the slaves.
 
     Raises: UsageError (neither or both flags are given, or not an address), ClientError (no such cluster).
     """
@@ -214,7 +215,20 @@ async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> 
         return [format_address(*parse_address(broker))]
     if cluster is None:
         raise UsageError("mqadmin: give -c CLUSTER or -b HOST:PORT")
+    if with_slaves:
+        return [address for found in (await replicas_in(admin, cluster)).values() for address in found.values()]
     return list((await admin.masters(cluster)).values())
+
+
+async def replicas_in(admin: "Admin", cluster: str) -> "Replicas":
+    """Return masters and slaves of a cluster. Raises: ClientError (no such cluster)."""
+    from staticfire.client.admin.replica_choice import none_found, replicas_of
+
+    info = await admin.cluster_info()
+    found = replicas_of(info, cluster)
+    if not any(found.values()):
+        raise ClientError(none_found(info, cluster, None, str(admin.client.nameservers.chosen)))
+    return found
 
 
 async def ask(admin: "Admin", address: str, request: "Request") -> "Answer":
@@ -229,11 +243,16 @@ async def ask(admin: "Admin", address: str, request: "Request") -> "Answer":
 
 
 async def known_group(admin: "Admin", group: str) -> None:
-    """Check that a broker has the group. Raises: GroupNotFound."""
+    """Check that a broker has the group, unless one doesn't respond, which may have it. Raises: GroupNotFound."""
     from staticfire.protocol.codes import ResponseCode
-    from staticfire.protocol.errors import GroupNotFound
+    from staticfire.protocol.errors import GroupNotFound, NetworkError
 
-    if not await admin.has_group(group):
+    await admin.readers()  # Without a nameserver, the command ends here.
+    try:
+        is_known = await admin.has_group(group)
+    except NetworkError:
+        return  # The command itself reports this broker.
+    if not is_known:
         raise GroupNotFound(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"no broker knows group {group}: a group exists after its first consumer connected, or after `mqadmin "

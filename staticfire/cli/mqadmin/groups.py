@@ -17,6 +17,8 @@ from staticfire.cli.mqadmin.frame import (
     target_flags,
 )
 from staticfire.cli.mqadmin.java_text import lines_of, text
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import at_each, at_nameservers
 from staticfire.cli.mqadmin.tables import group_fields, group_text
 from staticfire.cli.options import Whole
 from staticfire.client.admin.consume_mode import mode_request
@@ -29,6 +31,8 @@ from staticfire.protocol.requests.groups import (
     SubscriptionGroupConfig,
     UpdateGroup,
 )
+from staticfire.protocol.requests.routes import DeleteTopicInNameserver
+from staticfire.protocol.requests.topics import DeleteTopic
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
@@ -146,10 +150,12 @@ def update_group(
     )
 
     async def work(admin: "Admin") -> None:
-        for address in await addresses(admin, cluster, broker):
+        async def change(address: str) -> None:
             await ask(admin, address, UpdateGroup(body=config))
-            click.echo(f"create subscription group to {address} success.")
-        click.echo(group_text(config))
+            show(f"create subscription group to {address} success.")
+
+        await at_each(await addresses(admin, cluster, broker), change)
+        show(group_text(config))
 
     session.run(work)
 
@@ -176,13 +182,17 @@ def delete_group(session: AdminSession, cluster: str | None, broker: str | None,
     """
 
     async def work(admin: "Admin") -> None:
-        for address in await addresses(admin, cluster, broker):
+        async def delete(address: str) -> None:
             await ask(admin, address, DeleteGroup(group, offsets))
             where = f" in cluster [{cluster}]" if cluster else ""
-            click.echo(f"delete subscription group [{group}] from broker [{address}]{where} success.")
-        if cluster:
-            for topic in (retry_topic(group), dead_letter_topic(group)):
-                await admin.delete_topic(topic, cluster=cluster)
+            show(f"delete subscription group [{group}] from broker [{address}]{where} success.")
+            for topic in topics:
+                await ask(admin, address, DeleteTopic(topic))
+
+        topics = (retry_topic(group), dead_letter_topic(group)) if cluster else ()
+        await at_each(await addresses(admin, cluster, broker), delete)
+        for topic in topics:
+            await at_nameservers(admin, DeleteTopicInNameserver(topic, cluster), f"topic {topic} is deleted at")
 
     session.run(work)
 
@@ -196,17 +206,20 @@ def get_consumer_config(session: AdminSession, group: str) -> None:
     """
 
     async def work(admin: "Admin") -> None:
-        found = False
-        clusters = (await admin.cluster_info()).broker_addr_table
-        for name, address in (await admin.readers()).items():
+        found = []
+        clusters, names = (await admin.cluster_info()).broker_addr_table, await admin.readers()
+
+        async def show_one(name: str) -> None:
             # Request all groups: a request for one group by its name may create it.
-            config = (await ask(admin, address, GetAllGroups())).body.subscription_group_table.get(group)
+            config = (await ask(admin, names[name], GetAllGroups())).body.subscription_group_table.get(group)
             if config is None:
-                continue
-            found = True
-            click.echo(f"{'=' * 29}{clusters[name].cluster}:{name}{'=' * 29}")
+                return
+            found.append(name)
+            show(f"{'=' * 29}{clusters[name].cluster}:{name}{'=' * 29}")
             fields = {key: "" if value is None else text(value) for key, value in group_fields(config).items()}
-            click.echo(lines_of(SETTING, *fields.items()))
+            show(lines_of(SETTING, *fields.items()))
+
+        await at_each(names, show_one)
         if not found:
             raise ClientError(f"mqadmin: no broker knows group {group}: `staticfire groups` lists the groups")
 
@@ -227,9 +240,11 @@ def set_consume_mode(
     """Set whether a group pulls or pops a topic."""
 
     async def work(admin: "Admin") -> None:
-        for address in await addresses(admin, cluster, broker):
+        async def change(address: str) -> None:
             await ask(admin, address, mode_request(topic, group, mode, share))
-            click.echo(f"set consume mode to {address} success.")
-        click.echo(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
+            show(f"set consume mode to {address} success.")
+
+        await at_each(await addresses(admin, cluster, broker), change)
+        show(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
 
     session.run(work)

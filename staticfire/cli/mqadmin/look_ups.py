@@ -7,6 +7,7 @@ import click
 
 from staticfire.cli.mqadmin.frame import TIMEOUT_MS, AdminSession, ask, command, lmq_flag, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of, moment, object_text
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.shown_messages import message_text, tracks_text, with_ends, write_body
 from staticfire.cli.options import Whole
 from staticfire.client import Message, MessageQueue, Producer, PullConsumer, ReceivedMessage
@@ -102,8 +103,8 @@ def query_by_id(
             elif again:
                 await _send_again(admin, message, message_id)
             else:
-                click.echo(message_text(message, write_body(message), True, charset))
-                click.echo(await tracks_text(admin, message))
+                show(message_text(message, write_body(message), True, charset))
+                show(await tracks_text(admin, message))
 
     session.run(work)
 
@@ -138,7 +139,7 @@ async def _push(admin: "Admin", message: ReceivedMessage, group: str, client_id:
         "remark": done.remark,
         "spentTimeMills": done.spent_time_mills,
     }
-    click.echo(object_text("ConsumeMessageDirectlyResult ", fields, "[]"))
+    show(object_text("ConsumeMessageDirectlyResult ", fields, "[]"))
 
 
 async def _send_again(admin: "Admin", message: ReceivedMessage, message_id: str) -> None:
@@ -146,8 +147,8 @@ async def _send_again(admin: "Admin", message: ReceivedMessage, message_id: str)
     copy = Message(message.topic, message.body, message.tags or "", message.keys, message.flag, own)
     async with Producer(RESENDERS, client=admin.client) as producer:
         sent = await producer.send(copy)
-    click.echo(f"prepare resend msg. originalMsgId={message_id}")
-    click.echo(f"SendResult [sendStatus={sent.status.value}, msgId={sent.message_id}, messageQueue={sent.queue}]")
+    show(f"prepare resend msg. originalMsgId={message_id}")
+    show(f"SendResult [sendStatus={sent.status.value}, msgId={sent.message_id}, messageQueue={sent.queue}]")
 
 
 @command("queryMsgByKey")
@@ -173,7 +174,7 @@ def query_by_key(
     async def work(admin: "Admin") -> None:
         found = await admin.find(key, topic, begin_ms, end_ms, messages_max)
         rows = [(one.message_id, one.queue_id, one.queue_offset) for one in found]
-        click.echo(lines_of(BY_KEY, ("#Message ID", "#QID", "#Offset"), *rows))
+        show(lines_of(BY_KEY, ("#Message ID", "#QID", "#Offset"), *rows))
         _tell_gaps(found)
         if not found:
             raise ClientError(f"mqadmin: topic {topic} has no message with the key {key}")
@@ -183,7 +184,7 @@ def query_by_key(
 
 def _tell_gaps(found: FoundMessages) -> None:
     for gap in found.gaps:
-        click.echo(f"staticfire mqadmin: the search is incomplete: {gap}", err=True)
+        show(f"staticfire mqadmin: the search is incomplete: {gap}", err=True)
 
 
 @command("queryMsgByUniqueKey")
@@ -223,8 +224,8 @@ def query_by_unique_key(
             await _push(admin, found[0], group, client_id)
             return
         for number, message in enumerate(found if show_all else found[:1]):
-            click.echo(message_text(message, write_body(message, f"_{number}" if number else ""), False))
-            click.echo(await tracks_text(admin, message))
+            show(message_text(message, write_body(message, f"_{number}" if number else ""), False))
+            show(await tracks_text(admin, message))
 
     session.run(work)
 
@@ -247,8 +248,8 @@ def query_by_offset(
             ends = f"its messages have the offsets {result.min_offset} to {result.max_offset} (exclusive)"
             raise ClientError(f"mqadmin: no message at {topic} {broker}/{queue_id} offset {offset}: {ends}")
         message = with_ends(result.messages[0], result)
-        click.echo(message_text(message, write_body(message), True, charset))
-        click.echo(await tracks_text(admin, message))
+        show(message_text(message, write_body(message), True, charset))
+        show(await tracks_text(admin, message))
 
     session.run(work)
 
@@ -279,11 +280,12 @@ def query_trace(
 
     async def work(admin: "Admin") -> None:
         found = await admin.find(message_id, topic, begin_ms, end_ms, messages_max)
+        _tell_gaps(found)
         blocks = _trace_blocks(found, message_id)
         if not blocks:
             raise ClientError(f"mqadmin: no client has traced a message {message_id} to {topic}")
         for block in blocks:
-            click.echo(f"{block}\n")
+            show(f"{block}\n")
 
     session.run(work)
 

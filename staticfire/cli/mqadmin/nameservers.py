@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, option
-from staticfire.protocol.errors import ClientError
-from staticfire.protocol.requests.routes import AddWritePerm, WipeWritePerm
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import at_each, at_nameservers
+from staticfire.protocol.errors import ClientError, StaticfireError
+from staticfire.protocol.requests.routes import AddWritePerm, DeleteKVConfig, PutKVConfig, WipeWritePerm
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
+    from staticfire.protocol.command import Answer
 
 namespace_flag = option("-s", "--namespace", required=True, metavar="NAMESPACE", help="The namespace.")
 key_flag = option("-k", "--key", required=True, metavar="NAME", help="The key.")
@@ -24,8 +25,8 @@ def update_kv_config(session: AdminSession, namespace: str, key: str, value: str
     """Store a value on all nameservers."""
 
     async def work(admin: "Admin") -> None:
-        await admin.put_kv(namespace, key, value)
-        click.echo("create or update kv config to namespace success.")
+        await at_nameservers(admin, PutKVConfig(namespace=namespace, key=key, value=value), "the value is stored at")
+        show("create or update kv config to namespace success.")
 
     session.run(work)
 
@@ -37,8 +38,8 @@ def delete_kv_config(session: AdminSession, namespace: str, key: str) -> None:
     """Remove a value from all nameservers."""
 
     async def work(admin: "Admin") -> None:
-        await admin.delete_kv(namespace, key)
-        click.echo("delete kv config from namespace success.")
+        await at_nameservers(admin, DeleteKVConfig(namespace=namespace, key=key), "the value is removed at")
+        show("delete kv config from namespace success.")
 
     session.run(work)
 
@@ -54,9 +55,12 @@ def wipe_write_perm(session: AdminSession, broker: str) -> None:
 
     async def work(admin: "Admin") -> None:
         await _known(admin, broker)
-        for address in admin.client.nameservers.addresses:
-            count = (await ask(admin, address, WipeWritePerm(broker))).wipe_topic_count  # type: ignore[attr-defined]
-            click.echo(f"wipe write perm of broker[{broker}] in name server[{address}] OK, {count}")
+
+        async def wipe(address: str) -> None:
+            answer = await _permission(admin, address, WipeWritePerm(broker), "wipe")
+            show(f"{_words('wipe', broker, address)} OK, {answer.wipe_topic_count}")  # type: ignore[attr-defined]
+
+        await at_each(admin.client.nameservers.addresses, wipe)
 
     session.run(work)
 
@@ -68,11 +72,27 @@ def add_write_perm(session: AdminSession, broker: str) -> None:
 
     async def work(admin: "Admin") -> None:
         await _known(admin, broker)
-        for address in admin.client.nameservers.addresses:
-            count = (await ask(admin, address, AddWritePerm(broker))).add_topic_count  # type: ignore[attr-defined]
-            click.echo(f"add write perm of broker[{broker}] in name server[{address}] OK, {count}")
+
+        async def add(address: str) -> None:
+            answer = await _permission(admin, address, AddWritePerm(broker), "add")
+            show(f"{_words('add', broker, address)} OK, {answer.add_topic_count}")  # type: ignore[attr-defined]
+
+        await at_each(admin.client.nameservers.addresses, add)
 
     session.run(work)
+
+
+async def _permission(admin: "Admin", address: str, request: WipeWritePerm | AddWritePerm, verb: str) -> "Answer":
+    """Send the request to a nameserver. If it fails, print that on stdout, too, as RocketMQ does."""
+    try:
+        return await ask(admin, address, request)
+    except StaticfireError:
+        show(f"{_words(verb, request.broker_name, address)} Failed")
+        raise
+
+
+def _words(verb: str, broker: str, address: str) -> str:
+    return f"{verb} write perm of broker[{broker}] in name server[{address}]"
 
 
 async def _known(admin: "Admin", broker: str) -> None:

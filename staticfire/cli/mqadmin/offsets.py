@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, known_group, lmq_flag, option, topic_flag
 from staticfire.cli.mqadmin.java_text import parse_local
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import at_each
 from staticfire.cli.mqadmin.tables import offsets_text
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue
@@ -64,15 +64,12 @@ def reset_offset_by_time(
         await known_group(admin, group)
         if broker is not None and queue_id is not None:
             place = f"group[{group}], topic[{topic}], queueId[{queue_id}], broker[{broker}]"
-            click.echo(f"start reset consumer offset by specified, {place}, {times}")
+            show(f"start reset consumer offset by specified, {place}, {times}")
             await _move_queue(admin, (group, topic, broker, queue_id), stored_ms, offset)
             return
-        moved = await admin.reset_offset_by_time(group, topic, stored_ms, force)
         forced = str(force).lower()
-        click.echo(
-            f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{forced}], {times}"
-        )
-        _show(moved)
+        show(f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{forced}], {times}")
+        await _reset(admin, group, topic, stored_ms, force)
 
     session.run(work)
 
@@ -89,7 +86,7 @@ async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_m
         found = await ask(admin, address, SearchOffset(topic, queue_id, stored_ms))
         offset = int(found.offset)  # type: ignore[attr-defined]  # an OffsetAnswer
     await ask(admin, address, ResetOffset(group, topic, stored_ms, True, queue_id, offset))
-    click.echo(f"reset consumer offset to {offset}")
+    show(f"reset consumer offset to {offset}")
 
 
 @command("skipAccumulatedMessage")
@@ -105,13 +102,27 @@ def skip_accumulated_message(session: AdminSession, group: str, topic: str, forc
 
     async def work(admin: "Admin") -> None:
         await known_group(admin, group)
-        _show(await admin.reset_offset_by_time(group, topic, SKIP_MS, force))
+        await _reset(admin, group, topic, SKIP_MS, force)
 
     session.run(work)
 
 
-def _show(moved: dict[MessageQueue, int]) -> None:
-    click.echo(offsets_text((queue.broker_name, queue.queue_id, offset) for queue, offset in sorted(moved.items())))
+async def _reset(admin: "Admin", group: str, topic: str, stored_ms: int, force: bool) -> None:
+    """Reset the offsets at each broker that has the topic, and show the new ones."""
+    moved: list[tuple[str, int, int]] = []
+
+    async def reset(name: str) -> None:
+        request = ResetOffset(group=group, topic=topic, timestamp=stored_ms, is_force=force, bname=name)
+        answer = await ask(admin, masters[name], request)
+        table = {} if answer.body is None else answer.body.offset_table
+        moved.extend((queue.broker_name, queue.queue_id, offset) for queue, offset in table.items())
+
+    brokers = {queues.broker_name for queues in (await admin.route(topic)).queue_datas}
+    masters = {name: address for name, address in (await admin.masters()).items() if name in brokers}
+    try:
+        await at_each(masters, reset)
+    finally:  # After a failure, this shows where the offsets were reset.
+        show(offsets_text(sorted(moved)))
 
 
 @command("cloneGroupOffset")
@@ -128,18 +139,22 @@ def clone_group_offset(session: AdminSession, source: str, target: str, topic: s
 
     async def work(admin: "Admin") -> None:
         await known_group(admin, source)
-        copied = 0
-        for broker in (await admin.route(topic)).broker_datas:
-            if MASTER_ID not in broker.broker_addrs:
-                raise ClientError(f"mqadmin: {without_master(broker.broker_name, broker.broker_addrs)}")
-            answer = await ask(admin, broker.broker_addrs[MASTER_ID], GetConsumeStats(source, topic))
+        copied: list[MessageQueue] = []
+        brokers = {one.broker_name: one.broker_addrs for one in (await admin.route(topic)).broker_datas}
+
+        async def copy(name: str) -> None:
+            if MASTER_ID not in brokers[name]:
+                raise ClientError(f"mqadmin: {without_master(name, brokers[name])}")
+            answer = await ask(admin, brokers[name][MASTER_ID], GetConsumeStats(source, topic))
             for queue, state in answer.body.offset_table.items():
                 if queue.topic == topic and state.consumer_offset >= 0:
-                    place = MessageQueue(topic, queue.broker_name, queue.queue_id)
-                    await admin.offsets.commit(target, place, state.consumer_offset)
-                    copied += 1
+                    copied.append(MessageQueue(topic, queue.broker_name, queue.queue_id))
+                    await admin.offsets.commit(target, copied[-1], state.consumer_offset)
+
+        changed = f"offsets of group {source} in topic {topic} are copied to group {target} at"
+        await at_each(sorted(brokers), copy, changed)
         if not copied:
             raise ClientError(f"mqadmin: group {source} has no offsets in topic {topic}")
-        click.echo(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
+        show(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
 
     session.run(work)

@@ -1,7 +1,7 @@
 """`staticfire mqadmin`: messages of whole topics and queues, without side effects."""
 
 import codecs
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,8 @@ import click
 
 from staticfire.cli.mqadmin.frame import AdminSession, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import object_text, parse_local
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import at_each
 from staticfire.cli.mqadmin.shown_messages import printed_line, with_ends
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue, PullConsumer
@@ -86,6 +88,17 @@ async def _pulls(consumer: PullConsumer, wanted: ReadRange, expression: str = "*
         offset = result.next_offset
 
 
+async def _of_each_broker(queues: Sequence[MessageQueue], act: Callable[[MessageQueue], Awaitable[None]]) -> None:
+    """Act on the queues of each broker, also after one of them hasn't responded."""
+
+    async def act_on_all(broker: str) -> None:
+        for queue in queues:
+            if queue.broker_name == broker:
+                await act(queue)
+
+    await at_each(dict.fromkeys(queue.broker_name for queue in queues), act_on_all)
+
+
 @command("printMsg")
 @topic_flag
 @option(
@@ -123,15 +136,18 @@ def print_messages(
 
     async def work(admin: "Admin") -> None:
         async with PullConsumer(TOOLS_GROUP, client=admin.client) as consumer:
-            for queue in await consumer.queues(topic):
+
+            async def print_queue(queue: MessageQueue) -> None:
                 wanted = await _range(consumer, queue, begin_ms, end_ms)
-                click.echo(f"minOffset={wanted.start}, maxOffset={wanted.end}, {_queue_text(queue)}")
+                show(f"minOffset={wanted.start}, maxOffset={wanted.end}, {_queue_text(queue)}")
                 async for result in _pulls(consumer, wanted, expression):
                     for message in result.messages:
-                        click.echo(printed_line(with_ends(message, result), charset, with_body))
+                        show(printed_line(with_ends(message, result), charset, with_body))
                     if not result.messages:
-                        click.echo(_end_words(queue, result))
-                click.echo(LINE)
+                        show(_end_words(queue, result))
+                show(LINE)
+
+            await _of_each_broker(await consumer.queues(topic), print_queue)
 
     session.run(work)
 
@@ -187,12 +203,15 @@ def consume_message(
                 queues = [queue for queue in queues if (queue.broker_name, queue.queue_id) == (broker, queue_id)]
                 if not queues:
                     raise ClientError(f"mqadmin: topic {topic} has no queue {queue_id} on a broker {broker}")
-            for queue in queues:
-                if not left:
-                    break
-                wanted = await _range(consumer, queue, begin_ms, end_ms)
-                wanted = ReadRange(queue, max(wanted.start, offset or 0), wanted.end)
-                left -= await _consume(consumer, wanted, left)
+
+            async def consume(queue: MessageQueue) -> None:
+                nonlocal left
+                if left:
+                    wanted = await _range(consumer, queue, begin_ms, end_ms)
+                    wanted = ReadRange(queue, max(wanted.start, offset or 0), wanted.end)
+                    left -= await _consume(consumer, wanted, left)
+
+            await _of_each_broker(queues, consume)
 
     session.run(work)
 
@@ -201,11 +220,11 @@ async def _consume(consumer: PullConsumer, wanted: ReadRange, count: int) -> int
     """Print at most `count` messages of a range; return how many were printed."""
     printed, last = 0, wanted.end + 1  # One past the end, as in RocketMQ: it prints the response to that pull, too.
     if wanted.end - wanted.start > count:
-        click.echo(f"The older {count} message of the {wanted.queue.queue_id} queue will be provided")
+        show(f"The older {count} message of the {wanted.queue.queue_id} queue will be provided")
         last = wanted.start + count
     async for result in _pulls(consumer, ReadRange(wanted.queue, wanted.start, last)):
-        click.echo("Consume ok" if result.messages else _end_words(wanted.queue, result))
+        show("Consume ok" if result.messages else _end_words(wanted.queue, result))
         for message in result.messages:
-            click.echo(printed_line(with_ends(message, result), "UTF-8"))
+            show(printed_line(with_ends(message, result), "UTF-8"))
         printed += len(result.messages)
     return printed

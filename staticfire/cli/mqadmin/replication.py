@@ -7,10 +7,10 @@ the routes: 0 is the master. Changes of the set in sync aren't counted: SyncStat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of, moment_ms, object_text
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import at_each, repeat
 from staticfire.cli.options import Whole
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.upkeep import CopyRuntime, GetHighAvailability, HighAvailability
@@ -34,18 +34,17 @@ def ha_status(session: AdminSession, interval_s: int | None, cluster: str | None
     """Show how far the slaves of brokers are."""
 
     async def work(admin: "Admin") -> None:
-        await _show(admin, cluster, broker)
-        while interval_s is not None:
-            await admin.pause_for(interval_s * 1_000)
-            await _show(admin, cluster, broker)
+        await repeat(admin, interval_s, lambda: _show(admin, cluster, broker))
 
     session.run(work)
 
 
 async def _show(admin: "Admin", cluster: str | None, broker: str | None) -> None:
-    for address in await addresses(admin, cluster, broker):
+    async def show_one(address: str) -> None:
         state: HighAvailability = (await ask(admin, address, GetHighAvailability())).body
-        click.echo(master_text(address, state) if state.master else slave_text(state.ha_client_runtime_info))
+        show(master_text(address, state) if state.master else slave_text(state.ha_client_runtime_info))
+
+    await at_each(await addresses(admin, cluster, broker), show_one)
 
 
 @command("getSyncStateSet")
@@ -58,18 +57,17 @@ def get_sync_state_set(
 ) -> None:
     """Show the replicas of brokers that are in sync."""
 
-    async def show(admin: "Admin") -> None:
-        names = [broker] if broker else sorted(await admin.readers(cluster))
-        for name in names:
-            click.echo(sync_text(name, await _replicas(admin, name)))
-
     async def work(admin: "Admin") -> None:
         if broker is None and cluster is None:
             raise UsageError("mqadmin getSyncStateSet: give -b NAME or -c CLUSTER")
-        await show(admin)
-        while interval_s is not None:
-            await admin.pause_for(interval_s * 1_000)
-            await show(admin)
+
+        async def show_one(name: str) -> None:
+            show(sync_text(name, await _replicas(admin, name)))
+
+        async def show_all() -> None:
+            await at_each([broker] if broker else sorted(await admin.readers(cluster)), show_one)
+
+        await repeat(admin, interval_s, show_all)
 
     session.run(work)
 
@@ -93,7 +91,7 @@ def elect_master(session: AdminSession, broker_id: int, broker: str, cluster: st
         if broker_id:
             nameservers = ";".join(admin.client.nameservers.addresses)
             await ReplicaAdmin.at_nameservers(admin.client.pool, nameservers).failover(broker, broker_id)
-        click.echo(elected_text(cluster, broker, await _replicas(admin, broker)))
+        show(elected_text(cluster, broker, await _replicas(admin, broker)))
 
     session.run(work)
 

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from staticfire.cli.mqadmin.frame import AdminSession, command, option, topic_flag
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import show
 from staticfire.cli.mqadmin.tables import SENT, sent_text
 from staticfire.cli.options import Whole
 from staticfire.client import Message, MessageQueue, Producer, ProducerSettings
@@ -46,7 +45,7 @@ def send_message(
         queue = None if broker is None or queue_id is None else MessageQueue(topic, broker, queue_id)
         settings = ProducerSettings(enable_trace=trace)
         async with Producer(PRODUCERS, settings=settings, client=admin.client) as producer:
-            click.echo(sent_text(await producer.send(message, queue=queue)))
+            show(sent_text(await producer.send(message, queue=queue)))
 
     session.run(work)
 
@@ -74,7 +73,7 @@ def check_send_rt(session: AdminSession, topic: str, amount: int, body_bytes: in
         clock = admin.client.machine.clock
         took_ms: list[int] = []
         failed: StaticfireError | None = None
-        click.echo(lines_of(SENT, ("#Broker Name", "#QID", "#Send Result", "#RT")))
+        show(lines_of(SENT, ("#Broker Name", "#QID", "#Send Result", "#RT")))
         async with Producer(PRODUCERS, client=admin.client) as producer:
             for number in range(amount):
                 queue, begin_ms = queues[number % len(queues)], clock.uptime_ms()
@@ -84,8 +83,8 @@ def check_send_rt(session: AdminSession, topic: str, amount: int, body_bytes: in
                 except StaticfireError as error:
                     result, failed = "false", error
                 took_ms.append(clock.uptime_ms() - begin_ms)
-                click.echo(lines_of(SENT, (queue.broker_name, queue.queue_id, result, took_ms[-1])))
-        click.echo(f"Avg RT: {sum(took_ms[1:]) / (amount - 1):.2f}")
+                show(lines_of(SENT, (queue.broker_name, queue.queue_id, result, took_ms[-1])))
+        show(f"Avg RT: {sum(took_ms[1:]) / (amount - 1):.2f}")
         if failed is not None:
             raise failed
 

@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from staticfire.cli.mqadmin.java_text import bytes_text, lines_of, map_text, moment_ms, object_text
+from staticfire.cli.mqadmin.output import file_name
 from staticfire.client import ReceivedMessage
 from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
 from staticfire.client.cluster.pull_answers import PullResult
@@ -55,16 +56,34 @@ def message_text(message: ReceivedMessage, body_path: str, with_id: bool, charse
 
 def write_body(message: ReceivedMessage, suffix: str = "") -> str:
     """Write a body to the place that RocketMQ uses. Return the path, or the reason why it wasn't written."""
-    path = f"{BODIES}/{message.offset_message_id if not message.get('UNIQ_KEY') else message.message_id}{suffix}"
+    name = f"{_body_name(message)}{suffix}"
     try:
         os.makedirs(BODIES, exist_ok=True)
-        # Any user may create files there, so a symbolic link isn't followed.
-        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        folder = _open_folder(BODIES)
+        try:
+            place = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+        finally:
+            os.close(folder)
         with open(place, "wb") as file:
             file.write(message.body)
     except OSError as error:
         return f"not written: {error.strerror}"
-    return path
+    return f"{BODIES}/{name}"
+
+
+def _body_name(message: ReceivedMessage) -> str:
+    """Return the unique id; without one, or if its sender chose one that is no file name, the offset message id."""
+    unique_id = message.get("UNIQ_KEY")
+    return unique_id if unique_id and file_name(unique_id) == unique_id else message.offset_message_id
+
+
+def _open_folder(path: str) -> int:
+    """Open the folder of the bodies, without symbolic links below /tmp, where any user may create some."""
+    parent = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return os.open(os.path.basename(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    finally:
+        os.close(parent)
 
 
 async def tracks_text(admin: "Admin", message: ReceivedMessage) -> str:

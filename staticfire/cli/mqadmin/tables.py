@@ -184,9 +184,10 @@ def brokers_text(info: ClusterInfo, states: States, wall_ms: int, wanted: str | 
 
 def _state_columns(state: Mapping[str, str], wall_ms: int) -> list[str]:
     oldest_ms = int(state.get("earliestMessageTimeStamp") or 0)
+    unknown = "N" if state else ""  # RocketMQ's words for an older broker, and for one without a response
     waits = {
-        kind: f"{state.get(f'{kind}ThreadPoolQueueSize', 'N')},"
-        f"{state.get(f'{kind}ThreadPoolQueueHeadWaitTimeMills', 'N')}ms"
+        kind: f"{state.get(f'{kind}ThreadPoolQueueSize', unknown)},"
+        f"{state.get(f'{kind}ThreadPoolQueueHeadWaitTimeMills', unknown)}ms"
         for kind in ("send", "pull", "ack")
     }
     behind, left, waiting, stored, due = (

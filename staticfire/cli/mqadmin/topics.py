@@ -15,16 +15,22 @@ from staticfire.cli.mqadmin.frame import (
     topic_flag,
 )
 from staticfire.cli.mqadmin.java_text import lines_of
+from staticfire.cli.mqadmin.output import show
+from staticfire.cli.mqadmin.servers import Servers, at_each, at_nameservers, broker_name_at
 from staticfire.cli.mqadmin.tables import route_table, route_text, status_text, topic_text
 from staticfire.cli.options import Whole
 from staticfire.client.admin.replica_choice import reader_of
 from staticfire.client.cluster.routes import listed_queues
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import group_of_topic
-from staticfire.protocol.requests.connections import QueryGroupsOfTopic
-from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
+from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, DeleteKVConfig, DeleteTopicInNameserver, PutKVConfig
 from staticfire.protocol.requests.statistics import GetTopicStats
-from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, UpdateTopic
+from staticfire.protocol.requests.topics import (
+    DeleteTopic,
+    GetTopicConfig,
+    TopicConfig,
+    UpdateTopic,
+)
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
@@ -91,18 +97,29 @@ def update_topic(
         request = UpdateTopic(
             topic, read, write, int(perm), "TBW102", "SINGLE_TAG", flag, order=order, attributes=attributes
         )
-        for address in await addresses(admin, cluster, broker):
+        targets = await addresses(admin, cluster, broker)
+        # Before the first change, since an unknown name is an error.
+        name = await broker_name_at(admin, targets[0]) if order and broker else None
+        for address in targets:
             await ask(admin, address, request)
-            click.echo(f"create topic to {address} success.")
+            show(f"create topic to {address} success.")
         if order:
             where = "broker" if broker else "cluster"
-            names = [name for name, at in (await admin.masters(cluster)).items() if broker in (None, at)]
-            conf = ";".join(f"{name}:{write}" for name in names)
-            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf)
-            click.echo(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
-        click.echo(topic_text(config))
+            names = [name] if name else list(await admin.masters(cluster))
+            conf = ";".join(f"{each}:{write}" for each in names)
+            known = await admin.get_kv(ORDER_TOPIC_CONFIG, topic) if name else None
+            stored = PutKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic, value=_merged(known or "", conf))
+            await at_nameservers(admin, stored, "the orderConf is stored at")
+            show(f"set {where} orderConf. isOrder=true, orderConf=[{conf}]")
+        show(topic_text(config))
 
     session.run(work)
+
+
+def _merged(known: str, conf: str) -> str:
+    """Return an orderConf with the brokers of another one added or replaced. RocketMQ: createOrUpdateOrderConf."""
+    brokers = {part.partition(":")[0]: part for part in f"{known};{conf}".split(";") if part}
+    return ";".join(brokers.values())
 
 
 @command("deleteTopic")
@@ -119,9 +136,14 @@ def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
     """Delete a topic from brokers and nameservers."""
 
     async def work(admin: "Admin") -> None:
-        await admin.delete_topic(topic, cluster=cluster)
-        click.echo(f"delete topic [{topic}] from cluster [{cluster}] success.")
-        click.echo(f"delete topic [{topic}] from NameServer success.")
+        async def delete(name: str) -> None:
+            await ask(admin, masters[name], DeleteTopic(topic, name))
+
+        masters = await admin.masters(cluster)
+        await at_each(masters, delete, f"topic {topic} is deleted at")
+        await at_nameservers(admin, DeleteTopicInNameserver(topic, cluster), f"topic {topic} is deleted at")
+        show(f"delete topic [{topic}] from cluster [{cluster}] success.")
+        show(f"delete topic [{topic}] from NameServer success.")
 
     session.run(work)
 
@@ -135,22 +157,22 @@ def topic_list(session: AdminSession, by_cluster: bool) -> None:
         names = await admin.topics()
         if not by_cluster:
             for name in names:
-                click.echo(name)
+                show(name)
             return
-        click.echo(lines_of(BY_CLUSTER, ("#Cluster Name", "#Topic", "#Consumer Group")))
-        for name in names:
-            if group_of_topic(name) is None:
-                click.echo(lines_of(BY_CLUSTER_ROW, *await _groups_of(admin, name)))
+        show(lines_of(BY_CLUSTER, ("#Cluster Name", "#Topic", "#Consumer Group")))
+        with Servers(admin) as servers:
+            for name in names:
+                if group_of_topic(name) is None:
+                    show(lines_of(BY_CLUSTER_ROW, *await _groups_of(servers, name)))
 
     session.run(work)
 
 
-async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
+async def _groups_of(servers: Servers, topic: str) -> list[tuple[str | None, str, str]]:
     """Return a row for each group that consumes a topic, or one without a group."""
-    first = (await admin.client.routes.look_up(topic)).broker_datas[0]
-    answer = await ask(admin, reader_of(first.broker_addrs), QueryGroupsOfTopic(topic))
-    groups = answer.body.group_list if answer.body is not None else []
-    return [(first.cluster, topic, group) for group in sorted(groups) or [""]]
+    brokers = (await servers.admin.client.routes.look_up(topic)).broker_datas
+    groups = await servers.groups_of(topic, [reader_of(one.broker_addrs) for one in brokers])
+    return [(brokers[0].cluster, topic, group) for group in groups or [""]]
 
 
 @command("topicRoute")
@@ -161,7 +183,7 @@ def topic_route(session: AdminSession, topic: str, as_list: bool) -> None:
 
     async def work(admin: "Admin") -> None:
         route = await admin.client.routes.look_up(topic)
-        click.echo(route_table(route) if as_list else route_text(route))
+        show(route_table(route) if as_list else route_text(route))
 
     session.run(work)
 
@@ -173,13 +195,13 @@ def topic_status(session: AdminSession, topic: str, cluster: str | None) -> None
     """Show the offsets of a topic's queues."""
 
     async def work(admin: "Admin") -> None:
-        stats = []
-        for broker in (await admin.client.routes.look_up(topic)).broker_datas:
-            if cluster in (None, broker.cluster):
-                stats.append((await ask(admin, reader_of(broker.broker_addrs), GetTopicStats(topic=topic))).body)
-        if not stats:
+        brokers = (await admin.client.routes.look_up(topic)).broker_datas
+        found = [reader_of(one.broker_addrs) for one in brokers if cluster in (None, one.cluster)]
+        if not found:
             raise ClientError(f"mqadmin: topic {topic} is on no broker of cluster {cluster}")
-        click.echo(status_text(stats))
+        with Servers(admin) as servers:
+            answers = [await servers.ask(address, GetTopicStats(topic=topic)) for address in found]
+            show(status_text(answer.body for answer in answers if answer is not None))
 
     session.run(work)
 
@@ -211,14 +233,16 @@ def update_order_conf(session: AdminSession, topic: str, method: str, conf: str 
             known = await admin.get_kv(ORDER_TOPIC_CONFIG, topic)
             if known is None:
                 raise ClientError(f"topic {topic} has no orderConf: `mqadmin updateOrderConf -m put` sets one")
-            click.echo(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
+            show(f"get orderConf success. topic=[{topic}], orderConf=[{known}] ")
         elif method == "put":
             listed_queues(topic, conf or "")
-            await admin.put_kv(ORDER_TOPIC_CONFIG, topic, conf or "")
-            click.echo(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
+            request = PutKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic, value=conf)
+            await at_nameservers(admin, request, "the orderConf is stored at")
+            show(f"update orderConf success. topic=[{topic}], orderConf=[{conf}]")
         else:
-            await admin.delete_kv(ORDER_TOPIC_CONFIG, topic)
-            click.echo(f"delete orderConf success. topic=[{topic}]")
+            removal = DeleteKVConfig(namespace=ORDER_TOPIC_CONFIG, key=topic)
+            await at_nameservers(admin, removal, "the orderConf is removed at")
+            show(f"delete orderConf success. topic=[{topic}]")
 
     session.run(work)
 
@@ -237,18 +261,18 @@ def update_topic_perm(session: AdminSession, cluster: str | None, broker: str | 
         for address in await addresses(admin, cluster, broker):
             known: TopicConfig = (await ask(admin, address, GetTopicConfig(topic=topic))).body
             if known.perm == int(perm) and broker:
-                click.echo("new perm equals to the old one!")
+                show("new perm equals to the old one!")
                 continue
-            attributes = ",".join(f"+{name}={text}" for name, text in known.attributes.items()) or None
+            # Without attributes brokers keep them. They would refuse those that can't be changed, like queue.type.
             request = UpdateTopic(
                 topic, known.read_queue_nums, known.write_queue_nums, int(perm), "TBW102", "SINGLE_TAG",
-                known.topic_sys_flag, order=known.order, attributes=attributes,
+                known.topic_sys_flag, order=known.order, attributes=None,
             )  # fmt: skip
             await ask(admin, address, request)
-            click.echo(f"update topic perm from {known.perm} to {perm} in {address} success.")
+            show(f"update topic perm from {known.perm} to {perm} in {address} success.")
             if broker:
                 known.perm = int(perm)
-                click.echo(f"{topic_text(known)}.")
+                show(f"{topic_text(known)}.")
 
     session.run(work)
 
@@ -261,6 +285,6 @@ def topic_cluster_list(session: AdminSession, topic: str) -> None:
     async def work(admin: "Admin") -> None:
         brokers = (await admin.client.routes.look_up(topic)).broker_datas
         for name in sorted({broker.cluster or "" for broker in brokers}):
-            click.echo(name)
+            show(name)
 
     session.run(work)
