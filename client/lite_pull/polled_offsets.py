@@ -65,6 +65,8 @@ class PolledOffsets:
     def note(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Commit these offsets, which may go back. `store` or `persist` stores them."""
         for queue, queue_offset in offsets.items():
+            # It replaces what earlier polls would have committed later.
+            self._done.pop(queue, None)
             self._beneath.update(queue, queue_offset, increase_only=False)
             self._noted[queue] = None
 
