@@ -295,7 +295,8 @@ class AssignedQueue(Generic[P]):
                 self.next_offset = self.cache.next_offset = next_offset
                 self._decide_pull(out, uptime_ms)
             return
-        self.next_offset = self._departure.queue_offset = self.cache.corrected(next_offset)
+        # A reset also skips messages that aren't done: that is its purpose.
+        self.next_offset = self._departure.queue_offset = next_offset if is_reset else self.cache.corrected(next_offset)
         self._drop_for(out, uptime_ms, self._state.settings.offset_illegal_pause_ms)
 
     def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs) -> None:
