@@ -54,6 +54,22 @@ async def test_a_reset_reaches_a_member_that_moved_itself_before(world: Simulate
     assert shop.is_committed()
 
 
+async def test_a_member_that_moves_itself_changes_nothing_while_a_reset_waits(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    consumer = await shop.start("one", consume_from_where=FIRST)
+    bodies = await shop.send_many(80)
+    await shop.until_heard(80)
+    await world.run_for(seconds=10)
+    shop.heard.clear()
+    await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
+    await world.run_for(seconds=1)
+    await consumer.reset_offset_by_time(shop.brokers["broker-a"].state.clock.message_ms())
+    await world.run_for(seconds=60)
+    assert sorted(shop.bodies) == sorted(bodies)
+    assert shop.is_committed()
+
+
 @BOTH_PROTOCOLS
 async def test_a_backlog_is_skipped_that_a_new_owner_has_cached(world: SimulatedWorld, shop: Shop) -> None:
     await shop.start("one", taking(world, 1_000), consume_from_where=FIRST, consume_threads=1)
