@@ -7,7 +7,9 @@ never gets it. On an empty queue that is the first message of all.
 Here the broker remembers the end of the queue at the first of the two requests, and returns it to the second one. It is
 remembered for the group as long as the group has members: a member that takes over the queue, before an offset was
 committed, begins there, too. GET_MAX_OFFSET doesn't name a group. So the next GET_MAX_OFFSET of that connection for
-that queue counts as the second request, if it arrives soon.
+that queue counts as the second request, if it arrives soon, and before the group pulls the queue over that connection.
+A polling client always reports CONSUME_FROM_LAST_OFFSET. If it begins at the first message, there is no second request,
+and a later GET_MAX_OFFSET is for a seek.
 """
 
 from typing import NamedTuple
@@ -74,6 +76,12 @@ class FirstOffsets:
             del self._beginnings[next(iter(self._beginnings))]
         if len(questions) > QUESTIONS_MAX:
             del questions[next(iter(questions))]
+
+    def pulled(self, connection: Connection, group_name: str, place: Place) -> None:
+        """Note that a group's member pulls a queue: it has found its start, so no second request follows."""
+        questions = self._questions.get(connection)
+        if questions and (question := questions.get(place)) is not None and question.group_name == group_name:
+            del questions[place]
 
     def end_for(self, connection: Connection, queue: Queue, uptime_ms: UptimeMs) -> int:
         """Return the end of a queue that was remembered for the group of this connection, else the real end."""

@@ -90,6 +90,8 @@ class PullHandlers:
         commits = request.sys_flag & FLAG_COMMIT_OFFSET and not self._is_late(call)
         answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome, True)
         self._pulled(request, outcome)
+        place = request.topic, request.queue_id
+        self._groups.first_offsets.pulled(call.connection, request.consumer_group, place)
         if commits:
             self._commit(request)
         return answer

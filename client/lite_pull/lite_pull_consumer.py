@@ -116,7 +116,7 @@ class LitePullConsumer(ClientService):
         known = self._subscriptions.by_topic.get(wanted.data.topic)
         if known is None or _filter_of(known) != _filter_of(wanted):
             self._subscriptions.put(wanted)
-            if known is not None and self._working is not None:
+            if self._working is not None:
                 self._working.filter_anew(wanted.data.topic)
 
     def _subscriptions_changed(self) -> None:

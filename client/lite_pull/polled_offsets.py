@@ -65,6 +65,8 @@ class PolledOffsets:
     def note(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Commit these offsets, which may go back. `store` or `persist` stores them."""
         for queue, queue_offset in offsets.items():
+            # It replaces what earlier polls would have committed later.
+            self._done.pop(queue, None)
             self._beneath.update(queue, queue_offset, increase_only=False)
             self._noted[queue] = None
 
@@ -94,7 +96,8 @@ class PolledOffsets:
         self._polled[queue] = None
 
     def move(self, queue: MessageQueue, offset: int) -> None:
-        """Commit an offset that no poll has reached."""
+        """Commit an offset that no poll has reached. Earlier polls of the queue don't count any more."""
+        self._forget_polls(queue)
         self._beneath.move(queue, offset)
         self._noted[queue] = None
 
@@ -122,7 +125,15 @@ class PolledOffsets:
         for queue in self._noted.keys() & offsets.keys():  # Others were given away meanwhile.
             self._stored[queue] = offsets[queue]
 
+    def topic_is_gone(self, queue: MessageQueue) -> None:
+        self._forget_polls(queue)
+        self._beneath.topic_is_gone(queue)
+        self._noted[queue] = None
+
     def forget(self, queue: MessageQueue) -> None:
+        self._forget_polls(queue)
+        self._beneath.forget(queue)
+
+    def _forget_polls(self, queue: MessageQueue) -> None:
         for table in (self._positions, self._polled, self._done, self._noted, self._stored):
             table.pop(queue, None)
-        self._beneath.forget(queue)

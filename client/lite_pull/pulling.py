@@ -139,7 +139,7 @@ class LitePulling:
         """Pull prefetched messages again, because the subscription has changed."""
         for queue in self.held.queues:
             held = self.held.find(queue)
-            if held is not None and queue.topic == topic:
+            if held is not None and not held.is_dropped and queue.topic == topic:
                 smallest = held.cache.smallest_offset
                 self.held.restart(queue, held.cache.next_offset if smallest is None else smallest)
 

@@ -152,6 +152,10 @@ class LocalOffsets:
             files.replace(self._path + BACKUP_SUFFIX, files.read_bytes(self._path))
         replace_state_file(files, self._path, data)
 
+    def topic_is_gone(self, queue: MessageQueue) -> None:
+        # Without an offset, LAST_OFFSET would skip what was sent before this consumer finds the new queue.
+        self._offsets[queue] = 0
+
     def forget(self, queue: MessageQueue) -> None:
         # The file keeps its offset: the queue may be taken again.
         self._offsets.pop(queue, None)

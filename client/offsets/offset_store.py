@@ -74,7 +74,10 @@ class OffsetStore(Protocol):
         """Store the offsets like `hand_over`. Raises: BrokerAnswer, NetworkError, ClientError (an unwritable file)."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """Forget a queue's offset."""
+        """Forget a queue's offset. The stored one is kept."""
+
+    def topic_is_gone(self, queue: MessageQueue) -> None:
+        """Note that a queue's topic is gone: if it is created again, all its messages are new."""
 
 
 class RemoteOffsets:
@@ -258,6 +261,9 @@ class RemoteOffsets:
             commit_offset=offset,
             bname=queue.broker_name,
         )
+
+    def topic_is_gone(self, queue: MessageQueue) -> None:
+        self.forget(queue)  # The broker has deleted its offset together with the topic.
 
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)

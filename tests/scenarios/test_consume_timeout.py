@@ -100,6 +100,16 @@ async def test_another_timeout_counts_at_once_also_for_what_has_begun(world: Sim
 
 
 @pytest.mark.row("C9")
+async def test_another_timeout_counts_for_messages_that_arrive_after_it(world: SimulatedWorld, shop: Shop) -> None:
+    consumer = await shop.start("one", hanging(b"1"))
+    await shop.send(b"0", queue=0)
+    await world.run_for(seconds=1)
+    consumer.update_consume_timeout(1_000)
+    await shop.send(b"1", queue=0)
+    await world.until(lambda: shop.committed() == 2, within_ms=1_100)
+
+
+@pytest.mark.row("C9")
 @pytest.mark.parametrize("then", [ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER])
 async def test_what_a_listener_says_of_a_message_that_was_sent_back_counts_for_nothing(
     world: SimulatedWorld, shop: Shop, then: ConsumeStatus

@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import ClientSettings
+from staticfire.client import ClientSettings, ConsumeFromWhere
 from staticfire.protocol.requests.groups import DeleteGroup, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer, QueryConsumerOffset
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.protocol.requests.upkeep import DeleteExpired
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
-from tests.scenarios.consuming import Shop
+from tests.scenarios.consuming import TOPIC, Shop
 from tests.scenarios.members import Member
+from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 from tests.scenarios.stand import Stand
 
 pytestmark = pytest.mark.row("F1")
@@ -45,6 +47,11 @@ async def end(member: Member, topic: str = "orders") -> int:
     answer = await member.pool.ask(member.stand.brokers["broker-a"], GetMaxOffset(topic, 0))
     assert isinstance(answer, OffsetAnswer)
     return answer.offset
+
+
+async def pull(member: Member, group: str) -> None:
+    request = PullMessage(group, "orders", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    assert (await member.pool.ask(member.stand.brokers["broker-a"], request)).code == 0
 
 
 async def test_a_message_between_the_two_requests_of_a_new_group_is_not_passed_over(
@@ -160,6 +167,30 @@ async def test_a_program_that_is_no_member_gets_the_end_as_it_is(stand: Stand) -
     await stand.send("orders")
     assert await end(program) == 1
     await program.pool.close()
+
+
+@pytest.mark.parametrize(("group", "expected"), [("billing", 1), ("audit", 0)])
+async def test_a_member_that_pulls_has_found_its_start(stand: Stand, member: Member, group: str, expected: int) -> None:
+    """A polling client that begins at the first message pulls without a request for the end."""
+    await stand.ask(stand.brokers["broker-a"], UpdateGroup(body=SubscriptionGroupConfig(group_name="audit")))
+    await has_none(member)
+    await stand.send("orders")
+    await pull(member, group)
+    assert await end(member) == expected
+
+
+@pytest.mark.parametrize("where", list(ConsumeFromWhere))
+async def test_a_polling_member_seeks_in_the_queue_as_it_is(world: SimulatedWorld, where: ConsumeFromWhere) -> None:
+    shop = await Shop(world, ClientSettings()).open(queues=1)
+    consumer = lite_pull(shop, "one", consume_from_where=where)
+    consumer.subscribe(TOPIC)
+    async with consumer:
+        await shop.send(*[b"%d" % number for number in range(5)])
+        await consumer.seek(QUEUE, 3)
+        assert await poll_all(consumer, 2) == [b"3", b"4"]
+        await consumer.seek_to_end(QUEUE)
+        assert await consumer.poll(1_000) == []
+    await shop.close()
 
 
 @pytest.mark.parametrize("moment_ms", range(400, 640, 20))

@@ -174,3 +174,18 @@ async def test_a_second_consumer_of_its_group_is_refused_and_the_first_continues
             assert len(first.assignment) == 10
             await shop.send(b"1", queue=4)
             assert await poll_all(first, 1) == [b"1"]
+
+
+@BOTH_PROTOCOLS
+async def test_a_topic_that_is_subscribed_again_with_other_tags_at_once(world: SimulatedWorld, shop: Shop) -> None:
+    """The rebalance that would give its queues back finds it subscribed."""
+    consumer = lite_pull(shop, "one", consume_from_where=FIRST)
+    consumer.subscribe(TOPIC, "odd")
+    async with consumer:
+        for number in range(8):
+            await shop.send(b"%d" % number, queue=0, tags="odd" if number % 2 else "even")
+        await world.run_for(seconds=1)
+        consumer.unsubscribe(TOPIC)
+        consumer.subscribe(TOPIC, "even")
+        # The first message was skipped by the earlier subscription, before anything was pulled.
+        assert await poll_all(consumer, 8) == [b"2", b"4", b"6"]

@@ -126,6 +126,24 @@ async def test_a_commit_that_has_failed_is_tried_again_by_the_next_one(world: Si
         assert shop.committed() == 10
 
 
+@BOTH_PROTOCOLS
+async def test_nothing_takes_back_what_the_program_has_committed(world: SimulatedWorld, shop: Shop) -> None:
+    """With auto_commit, a commit includes what later polls and the end of the consumer would have committed."""
+    await shop.send(*[b"%d" % number for number in range(20)], queue=0)
+
+    async def program() -> None:
+        async with lite_pull(shop, "one", consume_from_where=FIRST) as consumer:
+            await consumer.assign([QUEUE])
+            assert len(await poll_all(consumer, 20)) == 20
+            await consumer.commit()
+            assert shop.committed() == 20
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await program()
+    assert shop.committed() == 20
+
+
 async def test_what_was_only_read_is_never_written_back(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(*[b"%d" % number for number in range(30)], queue=0)
     committed = shop.brokers["broker-a"].tables.groups.offsets

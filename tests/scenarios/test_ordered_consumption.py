@@ -8,9 +8,10 @@ from staticfire.client import (
     OrderedContext,
     OrderedStatus,
 )
+from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world import SimulatedWorld
 from tests.protocols import in_both_protocols
-from tests.scenarios.consuming import Messages
+from tests.scenarios.consuming import GROUP, TOPIC, Messages
 from tests.scenarios.ordering import SUCCESS, Ordering, holder, taking
 
 BOTH_PROTOCOLS = in_both_protocols("group")
@@ -101,6 +102,26 @@ async def test_broadcasting_needs_no_locks(world: SimulatedWorld, group: Orderin
         await group.shop.send(b"a", b"b", b"c", queue=0)
         await world.until(lambda heard=heard: heard == [b"a", b"b", b"c"])  # type: ignore[misc]
     assert holder(group) is None
+
+
+@pytest.mark.row("O2")
+@pytest.mark.parametrize("is_illegal", [False, True], ids=["moves itself", "illegal offset"])
+async def test_a_broadcasting_queue_that_is_taken_again_waits_for_its_running_call(
+    world: SimulatedWorld, group: Ordering, is_illegal: bool
+) -> None:
+    consumer = group.consumer("one", taking(world, 20_000), message_model=MessageModel.BROADCASTING)
+    await world.start("one", consumer)
+    await group.shop.send(b"0", b"1", queue=0)
+    await group.until(1)
+    if is_illegal:
+        address = (await group.shop.admin.masters())["broker-a"]
+        reset = ResetOffset(GROUP, TOPIC, -1, queue_id=0, offset=0)
+        assert (await group.shop.producer.client.pool.ask(address, reset)).code == 0
+    else:
+        await consumer.reset_offset_by_time(0)
+    await group.until(3)
+    assert group.bodies == [b"0", b"0", b"1"]
+    assert group.turns[1].began_ms >= group.turns[0].began_ms + 20_000
 
 
 async def test_a_plain_function_is_called_in_order_too(world: SimulatedWorld, group: Ordering) -> None:

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from staticfire.client import ConsumeFromWhere, PullConsumer, PullSettings
+from staticfire.client import ConsumeFromWhere, ConsumeStatus, PullConsumer, PullSettings
 from staticfire.protocol.requests.reset_offset import CloneGroupOffset, ResetOffset
 from staticfire.simulation.world import SimulatedWorld
 from tests.cases import spread
 from tests.protocols import BOTH_PROTOCOLS
-from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, taking
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever, taking
 from tests.scenarios.ordering import Ordering
 from tests.scenarios.polling import Program, lite_pull, poll_all
 
@@ -49,6 +49,22 @@ async def test_a_reset_reaches_a_member_that_moved_itself_before(world: Simulate
     await world.run_for(seconds=1)
     shop.heard.clear()
     await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
+    await world.run_for(seconds=60)
+    assert sorted(shop.bodies) == sorted(bodies)
+    assert shop.is_committed()
+
+
+async def test_a_member_that_moves_itself_changes_nothing_while_a_reset_waits(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    consumer = await shop.start("one", consume_from_where=FIRST)
+    bodies = await shop.send_many(80)
+    await shop.until_heard(80)
+    await world.run_for(seconds=10)
+    shop.heard.clear()
+    await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
+    await world.run_for(seconds=1)
+    await consumer.reset_offset_by_time(shop.brokers["broker-a"].state.clock.message_ms())
     await world.run_for(seconds=60)
     assert sorted(shop.bodies) == sorted(bodies)
     assert shop.is_committed()
@@ -197,6 +213,25 @@ async def test_members_in_order(world: SimulatedWorld, shop: Shop) -> None:
     assert len(group.bodies) == 160
     assert shop.is_committed()
     assert group.faults == []
+
+
+@pytest.mark.parametrize("kind", ["as RocketMQ", "as staticfire"])
+async def test_a_message_that_hangs_does_not_keep_its_queue_from_a_reset(world: SimulatedWorld, kind: str) -> None:
+    shop = await Shop(world, broker_settings={"any_pull_takes_resets": kind == "as RocketMQ"}).open()
+
+    async def react(heard: Heard) -> ConsumeStatus | None:
+        return await (forever if heard.message.queue_offset == 0 else taking(world, 0))(heard)
+
+    await shop.start("one", react, consume_from_where=FIRST, await_termination_ms=0)
+    await shop.send(*[b"%d" % number for number in range(10)], queue=0)
+    await shop.until_heard(10)
+    shop.heard.clear()
+    address = (await shop.admin.masters())["broker-a"]
+    assert (await shop.producer.client.pool.ask(address, ResetOffset(GROUP, TOPIC, -1, queue_id=0, offset=5))).code == 0
+    await world.run_for(seconds=30)
+    assert shop.bodies == [b"5", b"6", b"7", b"8", b"9"]
+    assert shop.committed() == 10
+    await shop.close()
 
 
 @BOTH_PROTOCOLS

@@ -153,16 +153,26 @@ class AssignedQueues:
                     leaving.append((held, instruction))
                 else:
                     self.driver.carry_out(held, [instruction])
-        await self._let_go(leaving)
+        if leaving:
+            task = self._start_to_let_go(leaving)
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                task.add_done_callback(self._may_take_again)
+                raise
 
     def _leave_soon(self, queue: Queue, leave: Leave) -> None:
         """Remove a queue whose pause or listener call is over. After that it can be taken again."""
-        task = self._spawn(self._let_go_and_tell(queue, leave), f"give away {queue.queue}")
+        self._start_to_let_go([(queue, leave)]).add_done_callback(self._may_take_again)
+
+    def _start_to_let_go(self, leaving: list[tuple[Queue, Leave]]) -> asyncio.Task[None]:
+        """Let go in a task of the consumer: if a caller is cancelled, its queues must not stay dropped in the table."""
+        task = self._spawn(self._let_go(leaving), f"give away {', '.join(str(held.queue) for held, _ in leaving)}")
         self._leaving[task] = None
         task.add_done_callback(self._leaving.pop)
+        return task
 
-    async def _let_go_and_tell(self, queue: Queue, leave: Leave) -> None:
-        await self._let_go([(queue, leave)])
+    def _may_take_again(self, _: asyncio.Task[None]) -> None:
         RebalanceLoop.of(self._client).wake()
 
     async def _let_go(self, leaving: list[tuple[Queue, Leave]]) -> None:
@@ -223,3 +233,4 @@ class AssignedQueues:
         await self.drop(self.queues)
         if self._leaving:
             await asyncio.wait(list(self._leaving))
+        await self._locks.settle()

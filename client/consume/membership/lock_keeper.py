@@ -55,6 +55,9 @@ class NoLocks:
     async def release(self, queues: Sequence[AssignedQueue[Any]]) -> None:
         """Do nothing."""
 
+    async def settle(self) -> None:
+        """Do nothing."""
+
     def stop(self) -> None:
         """Do nothing."""
 
@@ -99,16 +102,24 @@ class LockKeeper:
             if self._state.is_over:
                 yield {}
                 return
-            outcome = await self._locks.lock(free)
-            live_ms = self._state.settings.lock_max_live_time_ms
-            granted = [queue for queue in free if queue in outcome.granted]
-            yield {queue: HeldLock(live_ms, outcome.requested_ms) for queue in granted}
-            unused = [queue for queue in granted if queue not in self._table]
-            if unused:
-                await self._locks.unlock(unused)
+            try:
+                outcome = await self._locks.lock(free)
+                live_ms = self._state.settings.lock_max_live_time_ms
+                granted = [queue for queue in free if queue in outcome.granted]
+                yield {queue: HeldLock(live_ms, outcome.requested_ms) for queue in granted}
+            except asyncio.CancelledError:
+                # A broker may have granted locks whose response isn't waited for any more.
+                await self._unlock_unused(free)
+                raise
+            await self._unlock_unused(granted)
         self._tell_refused(free, outcome)
         if len(free) < len(queues) or outcome.refused:
             self._take_later()
+
+    async def _unlock_unused(self, queues: Sequence[MessageQueue]) -> None:
+        unused = [queue for queue in queues if queue not in self._table]
+        if unused:
+            await self._locks.unlock(unused)
 
     def _may_take(self, queue: MessageQueue) -> bool:
         address = self._locks.address(queue.broker_name)
@@ -146,6 +157,11 @@ class LockKeeper:
         if over:
             async with self._asking:
                 await self._locks.unlock(over)
+
+    async def settle(self) -> None:
+        """Wait for the lock requests in flight. What they lock for a consumer that is leaving is unlocked at once."""
+        async with self._asking:
+            pass
 
     def stop(self) -> None:
         """Stop acquiring locks."""

@@ -37,7 +37,7 @@ class OrderedPolicy:
         self.is_running = False
         """Whether its listener is running, or the listener's result is being applied."""
         self.is_given_away = False
-        """Whether it is dropped but still locked: the running call counts, and the next owner starts after it."""
+        """Whether it is dropped, but no other client owns it: the running call counts, and the next owner waits."""
         self._cache = cache
         # Whether a worker consumes the queue, is about to, or will after a pause.
         self._is_at_work = False
@@ -49,8 +49,8 @@ class OrderedPolicy:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the queue must remain locked because its listener is running."""
-        return self.is_running and self.lock is not None
+        """Whether no client may take the queue, not even this one: its listener is running."""
+        return self.is_running
 
     @property
     def due_ms(self) -> float:
@@ -73,7 +73,7 @@ class OrderedPolicy:
 
     def revoked(self, uptime_ms: UptimeMs) -> None:
         """Give the queue away. The running call still counts if no other client can own the queue meanwhile."""
-        self.is_given_away = self.lock is not None and self.lock.is_sure(uptime_ms)
+        self.is_given_away = self.is_sure(uptime_ms)
 
     def time(self, uptime_ms: UptimeMs) -> Instructions:
         """Continue after a pause."""

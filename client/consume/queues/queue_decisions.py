@@ -285,18 +285,17 @@ class AssignedQueue(Generic[P]):
         A consumer that doesn't commit by itself continues at once at the broker's offset, unless the group was reset.
         """
         out.append(tell("offset_illegal", queue=str(self.queue), requested=self.next_offset, next=next_offset))
-        if self._state.way.keeps_illegal:
-            if is_reset:
-                out.append(ForgetOffset())
-                self._drop_for(out, uptime_ms, 0)
-            elif next_offset == self.next_offset:
+        keeps_illegal = self._state.way.keeps_illegal
+        if keeps_illegal and not is_reset:
+            if next_offset == self.next_offset:
                 self._pause(out, uptime_ms, self._state.settings.pull_error_pause_ms)
             else:
                 self.next_offset = self.cache.next_offset = next_offset
                 self._decide_pull(out, uptime_ms)
             return
-        self.next_offset = self._departure.queue_offset = self.cache.corrected(next_offset)
-        self._drop_for(out, uptime_ms, self._state.settings.offset_illegal_pause_ms)
+        # A reset also skips messages that aren't done: that is its purpose.
+        self.next_offset = self._departure.queue_offset = next_offset if is_reset else self.cache.corrected(next_offset)
+        self._drop_for(out, uptime_ms, 0 if keeps_illegal else self._state.settings.offset_illegal_pause_ms)
 
     def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs) -> None:
         """Drop a queue whose topic is gone, and let it be taken again later: its offsets may restart at 0."""

@@ -113,7 +113,7 @@ class QueueDriver:
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
             Announce: lambda queue, _: client.send_heartbeats(),
             FindBrokers: lambda queue, _: client.refresh_routes(),
-            ForgetOffset: lambda queue, _: offsets.forget(queue.queue),
+            ForgetOffset: lambda queue, _: offsets.topic_is_gone(queue.queue),
             GiveBack: lambda queue, overdue: self.listening.give_back(queue, overdue),
             Leave: leave,
             Tell: lambda queue, tell: (log.warning if tell.is_warning else log.info)(tell.event, **tell.fields),

@@ -70,7 +70,7 @@ class Overdue:
 
     def limits_changed(self, uptime_ms: UptimeMs) -> None:
         """Look at the next opportunity."""
-        if self._cache and not self._limits.is_scanning:
+        if not self._limits.is_scanning:
             self._look_ms = uptime_ms
 
     def look(self, uptime_ms: UptimeMs) -> list[GiveBack]:
