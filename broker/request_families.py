@@ -153,7 +153,7 @@ class RequestFamilies:
         queues = TopicQueues(state, topics)
         yield TopicHandlers(
             state, topics, tables.static_topics, groups.offsets, tables.changes, services.registration,
-            services.pops,
+            services.pops, self.pulls.answer_topic,
         )  # fmt: skip
         yield QueryHandlers(state.store, queues, groups.consumers, administration.index)
         yield StatisticsHandlers(

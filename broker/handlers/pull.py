@@ -258,6 +258,14 @@ class PullHandlers:
         for pull in self._held.take_all():
             self._look_last(pull)
 
+    def answer_topic(self, topic: str) -> None:
+        """Respond to the held pulls of a topic that was deleted.
+
+        A client that waited on would use its old offset in a new topic of that name, and miss its first messages.
+        """
+        for pull in self._held.take_topic(topic):
+            self._look_last(pull)
+
     def answer_group(self, group: str, topic: str, queue_id: int) -> None:
         """Respond to the held pulls of a group in a queue."""
         for pull in self._held.take_group(group, topic, queue_id):

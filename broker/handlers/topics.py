@@ -12,6 +12,8 @@ Not done
   TopicQueueMappingCleanService). Readers skip them.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from staticfire.broker.changes import Changes
@@ -67,7 +69,9 @@ class TopicHandlers:
         changes: Changes,
         registration: Registration,
         pops: LazyPopService,
+        answer_held: Callable[[str], None],
     ) -> None:
+        """`answer_held` responds to the held pulls of a deleted topic."""
         self._state = state
         self._topics = topics
         self._static_topics = static_topics
@@ -75,6 +79,7 @@ class TopicHandlers:
         self._changes = changes
         self._registration = registration
         self._pops = pops
+        self._answer_held = answer_held
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -174,6 +179,7 @@ class TopicHandlers:
         self._topics.delete(topic)
         self._offsets.forget_topic(topic)
         self._pops.forget_topic(topic)
+        self._answer_held(topic)
         return trouble
 
     def _pop_retry_topics(self, topic: str) -> list[str]:
