@@ -151,10 +151,11 @@ class RequestFamilies:
         state, topics, groups = tables.state, tables.topics, tables.groups
         administration = services.administration
         queues = TopicQueues(state, topics)
+        # A client whose pull waited on would use its old offset in a new topic of that name, and miss its first messages.
+        deleted = (services.pops.forget_topic, self.pulls.answer_topic)
         yield TopicHandlers(
-            state, topics, tables.static_topics, groups.offsets, tables.changes, services.registration,
-            services.pops, self.pulls.answer_topic,
-        )  # fmt: skip
+            state, topics, tables.static_topics, groups.offsets, tables.changes, services.registration, deleted
+        )
         yield QueryHandlers(state.store, queues, groups.consumers, administration.index)
         yield StatisticsHandlers(
             state, topics, groups, tables.static_topics, tables.statistics, administration.runtime_info

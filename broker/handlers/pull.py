@@ -259,10 +259,7 @@ class PullHandlers:
             self._look_last(pull)
 
     def answer_topic(self, topic: str) -> None:
-        """Respond to the held pulls of a topic that was deleted.
-
-        A client that waited on would use its old offset in a new topic of that name, and miss its first messages.
-        """
+        """Respond to the held pulls of a topic that was deleted."""
         for pull in self._held.take_topic(topic):
             self._look_last(pull)
 

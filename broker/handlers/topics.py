@@ -19,7 +19,6 @@ import msgspec
 from staticfire.broker.changes import Changes
 from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
-from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
 from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
@@ -68,18 +67,16 @@ class TopicHandlers:
         offsets: OffsetTable,
         changes: Changes,
         registration: Registration,
-        pops: LazyPopService,
-        answer_held: Callable[[str], None],
+        deleted: tuple[Callable[[str], None], ...],
     ) -> None:
-        """`answer_held` responds to the held pulls of a deleted topic."""
+        """`deleted` is called with the name of each topic that was deleted."""
         self._state = state
         self._topics = topics
         self._static_topics = static_topics
         self._offsets = offsets
         self._changes = changes
         self._registration = registration
-        self._pops = pops
-        self._answer_held = answer_held
+        self._deleted = deleted
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -178,8 +175,8 @@ class TopicHandlers:
             trouble = error
         self._topics.delete(topic)
         self._offsets.forget_topic(topic)
-        self._pops.forget_topic(topic)
-        self._answer_held(topic)
+        for forget in self._deleted:
+            forget(topic)
         return trouble
 
     def _pop_retry_topics(self, topic: str) -> list[str]:
