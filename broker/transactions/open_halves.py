@@ -78,8 +78,11 @@ class OpenHalves:
             pop(offset, None)
         self._ended += len(offsets)
         if self._ended > len(self.halves) + ENDED_DUE_MAX:
-            self._ended = 0
-            self._due = sorted((due_ms, offset, []) for offset, (_, _, due_ms, _) in self.halves.items())
+            self._order_anew()
+
+    def _order_anew(self) -> None:
+        self._ended = 0
+        self._due = sorted((due_ms, offset, []) for offset, (_, _, due_ms, _) in self.halves.items())
 
     def get(self, offset: int) -> OpenHalf:
         """Return an open half message."""
@@ -91,6 +94,13 @@ class OpenHalves:
             half = self.get(offset)
             self.halves[offset] = half._replace(due_ms=due_ms, checks=half.checks if checks is None else checks)
             heappush(self._due, (due_ms, offset, []))
+
+    def hasten(self, by_ms: int) -> None:
+        """Let the first check of each half message be due that much earlier."""
+        for offset, half in self.halves.items():
+            if not half[3]:
+                self.halves[offset] = OpenHalf(*half)._replace(due_ms=half[2] - by_ms)
+        self._order_anew()
 
     def forgive(self, offsets: list[int]) -> None:
         """Don't count the last check of these half messages."""

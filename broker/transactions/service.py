@@ -166,9 +166,8 @@ class TransactionService:
 
     def _begin(self, offset: int, log_position: int, stored_ms: int, properties: bytes, checks: int = 0) -> None:
         settings = self._state.settings
-        timeout_ms = settings.transaction_time_out
-        wait_ms = forms.immunity_ms(properties, timeout_ms) or timeout_ms
-        due_ms = stored_ms + wait_ms + checks * settings.transaction_check_interval
+        first_ms = stored_ms + forms.wait_ms(properties, settings.transaction_time_out)
+        due_ms = first_ms + checks * settings.transaction_check_interval
         self._open.begin(offset, OpenHalf(log_position, forms.producer_group(properties), due_ms, checks))
         self._checks.expect(due_ms)
 
