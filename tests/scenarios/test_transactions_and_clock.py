@@ -8,7 +8,7 @@ import pytest_asyncio
 from staticfire.client import ClientSettings, Message, TransactionProducer
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
-from staticfire.protocol.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
+from staticfire.protocol.properties import CHECK_IMMUNITY_TIME_IN_SECONDS, TIMER_DELAY_SEC
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.transactions import EndTransaction
@@ -151,3 +151,18 @@ async def test_another_check_interval_holds_from_the_next_check_on(stand: Stand)
         assert len(stand.requested) == 2
         await stand.world.run_for(seconds=5)
         assert len(stand.requested) == 3
+
+
+async def test_a_shorter_limit_of_delivery_times_refuses_no_commit(stand: Stand) -> None:
+    """The half message was accepted with its time."""
+    async with stand.producer() as producer:
+        message = Message(TOPIC, b"later")
+        message.system_properties = {TIMER_DELAY_SEC: "60"}  # Our client sends no half message with a time.
+        sent = (await producer.send_in_transaction(message, ending(UNKNOWN))).sent
+        await change(stand, "timerMaxDelaySec=10")
+        request = EndTransaction("shop", sent.queue_offset, parse_offset_id(sent.offset_message_id)[1], 8)
+        assert await end(stand, request) == (0, None)
+        await stand.advance(59_000)
+        assert await stand.stored() == []
+        await stand.advance(2_000)
+    assert await stand.stored() == [b"later"]
