@@ -249,6 +249,10 @@ class TimerService:
                 self._put_delivery(waited, slices)
             except (ProtocolError, StorageError) as error:
                 _skip(one, error)
+            except OSError as error:
+                # Its queue can't be loaded now. This message and the later ones are retried.
+                trouble = error
+                break
             reached += 1
         self._settle()
         self._changes += 1
@@ -259,13 +263,13 @@ class TimerService:
             self._index.done.add(offset)
         if trouble is not None:
             self._put_back(due[reached:])
-            raise StorageError(f"a due message could not be read: {trouble}") from trouble
+            raise StorageError(f"a due message could not be delivered: {trouble}") from trouble
         return slices.count
 
     def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
         """Add a message to the burst.
 
-        Raises: ProtocolError, StorageError (it can't be delivered at all).
+        Raises: ProtocolError, StorageError (it can't be delivered at all), OSError (it can't be delivered now).
         """
         place = real_place(waited.properties)
         if place is None:

@@ -13,9 +13,9 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.transactions import forms
 from staticfire.broker.transactions.open_halves import OpenHalf, OpenHalves
 from staticfire.protocol.codecs import NATIVE
-from staticfire.protocol.errors import ConnectionLost, ProtocolError
+from staticfire.protocol.errors import ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
-from staticfire.protocol.names import HALF_TOPIC
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.clock import Unrest
@@ -173,6 +173,8 @@ class HalfMessageChecks:
             for index, offset in enumerate(due):
                 checked += self._check(offset)
                 due[index] = -1
+        except OSError as error:
+            raise StorageError(f"a half message can't be moved to {CHECK_MAX_TIME_TOPIC}: {error}") from error
         finally:
             for offset in due:
                 if offset >= 0:  # This one was not reached: it is checked again a moment later.
