@@ -69,6 +69,8 @@ class DelayService:
         self._save_now = asyncio.Event()
         self._delivery = Delivery(store, levels)
         self._is_restored = False
+        # The number of queues of the schedule topic, also of levels that no longer exist.
+        self._queues = self.levels.level_max
         self._saved = self.queue.snapshot(0)
         self._saved_version = -1
         self._saved_position = 0
@@ -87,6 +89,7 @@ class DelayService:
         `queues`: the number of queues of the schedule topic, perhaps larger than the current number of levels. Raises:
         StorageError (the file can't be read).
         """
+        self._queues = max(queues, self.levels.level_max)
         words = "waiting and delivered messages are read from the log"
         self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True, from_log=words)
         is_wrong = self._forget_deleted() or self._saved_position > self._store.max_position
@@ -97,7 +100,7 @@ class DelayService:
             self._saved_position = min([self._saved_position, *_first_positions(self._store, impossible)])
         self.queue.keep_within_bounds()
         self._saved_position = min(self._saved_position, self._store.max_position)
-        if self.queue.waiting():
+        if self._has_waiting():
             self._take_in_marks()
             self.queue.keep_within_bounds()
         self._is_restored = True
@@ -108,12 +111,22 @@ class DelayService:
             self._config_files.changed(FILE)
         if waiting := self.queue.waiting():
             log.info("delayed_messages_wait", by_level=waiting)
-        for queue_id in range(self.levels.level_max, queues):
+        for queue_id in range(self.levels.level_max, self._queues):
             level = level_of_queue(queue_id)
-            count = self._store.queue(SCHEDULE_TOPIC, queue_id).max_offset - self.queue.offset(level)
+            first, end = self._stored_levels.bounds(level)
+            count = end - max(self.queue.offset(level), first)
             if count > 0:
                 words = "messageDelayLevel has no such level now; with a longer one they are delivered"
                 log.warning("delayed_messages_stranded", level=level, messages=count, reason=words)
+
+    def _has_waiting(self) -> bool:
+        """Tell whether a message waits, also for a level that no longer exists.
+
+        The deliveries of such a level are in the log as well. If they weren't counted, and progress were saved after
+        them, they would be repeated when the level exists again.
+        """
+        levels = (level_of_queue(queue_id) for queue_id in range(self._queues))
+        return any(self._stored_levels.end(level) > self.queue.offset(level) for level in levels)
 
     def _take_in_marks(self) -> None:
         """Count the deliveries in the log after the saved position, for each level up to a missing one.
@@ -274,7 +287,7 @@ class DelayService:
             self._save_now.clear()
             await wait_for(self._save_now, SAVE_MS)
             position = self._store.max_position
-            grown = position - self._saved_position > SAVE_BYTES and self.queue.waiting()
+            grown = position - self._saved_position > SAVE_BYTES and self._has_waiting()
             if self.queue.version == self._saved_version and not grown:
                 continue
             self._take_snapshot()
