@@ -44,6 +44,8 @@ class SavedHalves(msgspec.Struct, rename="camel", gc=False):
     op_end: LogPosition = 0
     checks: dict[LogPosition, LogPosition] = {}
     """By queue offset: the number of checks of each open half message."""
+    committed_late: list[LogPosition] = []
+    """The queue offsets of half messages that were committed after they were moved away."""
 
 
 class OpenHalves:
@@ -154,10 +156,9 @@ class OpenHalves:
         self._due.clear()
         self._ended = 0
 
-    def saved(self, half_end: int, op_end: int) -> SavedHalves:
-        """Return the state to save."""
-        checks = {offset: checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
-        return SavedHalves(half_end, op_end, checks)
+    def checks_before(self, half_end: int) -> dict[int, int]:
+        """Return the number of checks of each half message before an offset."""
+        return {offset: checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
 
 
 class RecentHalves:
