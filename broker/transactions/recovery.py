@@ -1,8 +1,9 @@
 """Restore transactions at start, from transactions.json and the two queues.
 
-The file contains which half messages were open when the queues ended at certain offsets. The entries after these are
-read at a start. If the file is missing or damaged, or a queue is shorter than in the file, both queues are read
-completely; then the checks of each half message are counted from 0 again.
+The file contains which half messages were open when the queues ended at certain offsets, and which were committed after
+they were moved away. The entries after these offsets are read at a start. If the file is missing or damaged, or a queue
+is shorter than in the file, both queues are read completely; then the checks of each half message are counted from 0
+again.
 """
 
 from collections.abc import Iterator
