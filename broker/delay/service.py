@@ -60,7 +60,7 @@ class DelayService:
     ) -> None:
         """`settle` writes the burst and settles its appends."""
         self.levels = levels.current
-        self._stored_levels = _StoredLevels(store)
+        self._stored_levels = _StoredLevels(store, levels.current.level_max)
         self.queue = DelayQueue(levels.current.delays_ms, self._stored_levels)
         self._store = store
         self._clock = clock
@@ -87,6 +87,7 @@ class DelayService:
         `queues`: the number of queues of the schedule topic, perhaps larger than the current number of levels. Raises:
         StorageError (the file can't be read).
         """
+        self._stored_levels.queues = max(queues, self.levels.level_max)
         words = "waiting and delivered messages are read from the log"
         self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True, from_log=words)
         is_wrong = self._forget_deleted() or self._saved_position > self._store.max_position
@@ -97,7 +98,9 @@ class DelayService:
             self._saved_position = min([self._saved_position, *_first_positions(self._store, impossible)])
         self.queue.keep_within_bounds()
         self._saved_position = min(self._saved_position, self._store.max_position)
-        if self.queue.waiting():
+        # The log has deliveries of levels that are gone, too. If they weren't counted, and progress were saved after
+        # them, they would be repeated when such a level exists again.
+        if self._stored_levels.waiting(self.queue.offset):
             self._take_in_marks()
             self.queue.keep_within_bounds()
         self._is_restored = True
@@ -108,10 +111,8 @@ class DelayService:
             self._config_files.changed(FILE)
         if waiting := self.queue.waiting():
             log.info("delayed_messages_wait", by_level=waiting)
-        for queue_id in range(self.levels.level_max, queues):
-            level = level_of_queue(queue_id)
-            count = self._store.queue(SCHEDULE_TOPIC, queue_id).max_offset - self.queue.offset(level)
-            if count > 0:
+        for level, count in self._stored_levels.waiting(self.queue.offset).items():
+            if level > self.levels.level_max:
                 words = "messageDelayLevel has no such level now; with a longer one they are delivered"
                 log.warning("delayed_messages_stranded", level=level, messages=count, reason=words)
 
@@ -274,7 +275,7 @@ class DelayService:
             self._save_now.clear()
             await wait_for(self._save_now, SAVE_MS)
             position = self._store.max_position
-            grown = position - self._saved_position > SAVE_BYTES and self.queue.waiting()
+            grown = position - self._saved_position > SAVE_BYTES and self._stored_levels.waiting(self.queue.offset)
             if self.queue.version == self._saved_version and not grown:
                 continue
             self._take_snapshot()
@@ -300,8 +301,16 @@ class DelayService:
 class _StoredLevels:
     """The levels' queues in the store."""
 
-    def __init__(self, store: MessageStore) -> None:
+    def __init__(self, store: MessageStore, queues: int) -> None:
         self._store = store
+        self.queues = queues
+        """The number of queues, also of levels that no longer exist."""
+
+    def waiting(self, offset_of: Callable[[int], int]) -> dict[int, int]:
+        """Return the number of messages from each level's offset on, without empty levels."""
+        bounds = {level: self.bounds(level) for level in map(level_of_queue, range(self.queues))}
+        counts = {level: end - max(offset_of(level), first) for level, (first, end) in bounds.items()}
+        return {level: count for level, count in counts.items() if count > 0}
 
     def end(self, level: int) -> int:
         return self._store.queue(SCHEDULE_TOPIC, queue_of_level(level)).max_offset

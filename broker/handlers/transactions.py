@@ -64,10 +64,10 @@ class TransactionHandlers:
         return None
 
     def _fault(self, request: EndTransaction, half: StoredRecord) -> Answer | None:
-        timeout_ms = self._state.settings.transaction_time_out
+        clock, timeout_ms = self._state.clock, self._state.settings.transaction_time_out
         immunity_ms = forms.immunity_ms(half.properties, timeout_ms)
         is_requested = bool(request.from_transaction_check) or immunity_ms is None
-        if not is_requested and self._state.clock.message_ms() - half.born_ms > (immunity_ms or 0):
+        if not is_requested and forms.age_ms(half, clock.message_ms(), clock.is_wall) > (immunity_ms or 0):
             return refusal(ResponseCode.ILLEGAL_OPERATION, "Message commit fail [checkImmunityTime]: too late")
         if forms.producer_group(half.properties) != request.producer_group:
             return refusal(ResponseCode.SYSTEM_ERROR, "The producer group wrong")

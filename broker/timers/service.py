@@ -29,10 +29,11 @@ from staticfire.broker.timers.recovery import TimerRecovery
 from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.properties import REAL_TOPIC, UNIQ_KEY, text_property
 from staticfire.protocol.recall_handle import RecallHandle, encode_handle
 from staticfire.protocol.record import StoredRecord
-from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.protocol.sys_flag import TransactionKind, enters_consume_queue, transaction_kind
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause, Spawn
@@ -113,7 +114,10 @@ class TimerService:
         if b"TIMER_DEL" not in record.properties or not enters_consume_queue(record.sys_flag):
             return None
         place = record.queue.topic, record.queue.queue_id
-        return forms.timed(record.properties, place, stored_ms, self.delay_max_ms)
+        # The delivery time of a half message was accepted when it was sent. If timerMaxDelaySec is smaller now, its
+        # commit isn't refused, because the message would be lost. RocketMQ checks the time only then, too.
+        is_commit = transaction_kind(record.sys_flag) is TransactionKind.COMMIT
+        return forms.timed(record.properties, place, stored_ms, INT64_MAX if is_commit else self.delay_max_ms)
 
     def put(
         self, record: NewRecord, timed: forms.Timed, stored_ms: MessageMs, on_stored: OnStored, context: Any
@@ -245,6 +249,10 @@ class TimerService:
                 self._put_delivery(waited, slices)
             except (ProtocolError, StorageError) as error:
                 _skip(one, error)
+            except OSError as error:
+                # Its queue can't be loaded now. This message and the later ones are retried.
+                trouble = error
+                break
             reached += 1
         self._settle()
         self._changes += 1
@@ -255,13 +263,13 @@ class TimerService:
             self._index.done.add(offset)
         if trouble is not None:
             self._put_back(due[reached:])
-            raise StorageError(f"a due message could not be read: {trouble}") from trouble
+            raise StorageError(f"a due message could not be delivered: {trouble}") from trouble
         return slices.count
 
     def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
         """Add a message to the burst.
 
-        Raises: ProtocolError, StorageError (it can't be delivered at all).
+        Raises: ProtocolError, StorageError (it can't be delivered at all), OSError (it can't be delivered now).
         """
         place = real_place(waited.properties)
         if place is None:

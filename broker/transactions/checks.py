@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from staticfire.broker.clock.due_loop import DueLoop
 from staticfire.broker.groups.producers import ProducerManager
+from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.transactions import forms
 from staticfire.broker.transactions.open_halves import OpenHalf, OpenHalves
 from staticfire.protocol.codecs import NATIVE
-from staticfire.protocol.errors import ConnectionLost, ProtocolError
+from staticfire.protocol.errors import ConnectionLost, ProtocolError, StorageError
 from staticfire.protocol.message_ids import offset_id
-from staticfire.protocol.names import HALF_TOPIC
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.clock import Unrest
@@ -68,9 +69,19 @@ class HalfMessageChecks:
         # Until when their return is expected.
         self._returning_until_ms = UptimeMs(0)
         self._due = DueLoop(state.clock, self.next_due_ms, self.check_until, "transactions_not_checked", RETRY_MS)
+        self._time_out_ms = state.settings.transaction_time_out
+        state.on_settings(self._use)
         self.run = self._due.run
         self.expect = self._due.expect
         """Called with the time when the next half messages must be checked."""
+
+    def _use(self, settings: BrokerSettings) -> None:
+        """Let a shorter timeout apply to open half messages, too. `_check` does that for a longer one."""
+        earlier_ms = self._time_out_ms - settings.transaction_time_out
+        self._time_out_ms = settings.transaction_time_out
+        if earlier_ms > 0:
+            self._open.hasten(earlier_ms)
+            self._due.wake()
 
     def forget(self) -> None:
         """Reset everything, because the queues were deleted."""
@@ -122,8 +133,7 @@ class HalfMessageChecks:
         checked = 0
         self._asks_until_ms = message_ms
         while due := self._open.take_due(message_ms, SLICE_MAX):
-            self._check_all(due)
-            checked += len(due)
+            checked += self._check_all(due)
             await asyncio.sleep(0)
         return checked
 
@@ -156,38 +166,51 @@ class HalfMessageChecks:
         end = self._state.store.queue(HALF_TOPIC, 0).max_offset
         return [Unrest(group, HALF_TOPIC, 0, 0, 0, end, [], reason) for group in self._returning]
 
-    def _check_all(self, due: list[int]) -> None:
+    def _check_all(self, due: list[int]) -> int:
+        """Check these half messages; return the number of those that were old enough. Raises: StorageError."""
+        checked = 0
         try:
             for index, offset in enumerate(due):
-                self._check(offset)
+                checked += self._check(offset)
                 due[index] = -1
+        except OSError as error:
+            raise StorageError(f"a half message can't be moved to {CHECK_MAX_TIME_TOPIC}: {error}") from error
         finally:
             for offset in due:
                 if offset >= 0:  # This one was not reached: it is checked again a moment later.
                     self._open.postpone(offset, MessageMs(self._state.clock.message_ms() + RETRY_MS))
         self._settle()
+        return checked
 
-    def _check(self, offset: int) -> None:
-        """Check one half message, or set it aside after the last check. Raises: StorageError."""
-        settings, now_ms = self._state.settings, self._state.clock.message_ms()
-        open_half = self._open.get(offset)
+    def _check(self, offset: int) -> bool:
+        """Check one half message, or set it aside after the last check; return False if it isn't old enough.
+
+        Raises: StorageError, OSError (it can't be set aside now).
+        """
+        settings, clock = self._state.settings, self._state.clock
+        now_ms, open_half = clock.message_ms(), self._open.get(offset)
         try:
             half = self._half_now(open_half.log_position)
         except OSError as error:
             self._unreadable(offset, open_half, error)
-            return
+            return True
         if half is None:
             _close(self._open, offset, "its record is missing or damaged")
-            return
-        is_too_old = now_ms - half.born_ms > settings.file_reserved_time * HOUR_MS
+            return True
+        is_too_old = forms.age_ms(half, now_ms, clock.is_wall) > settings.file_reserved_time * HOUR_MS
         if open_half.checks >= settings.transaction_check_max or is_too_old:
             self._set_aside(half, open_half.checks)
-            return
+            return True
+        first_ms = half.stored_ms + forms.wait_ms(half.properties, settings.transaction_time_out)
+        if now_ms < first_ms:  # The timeout is longer than when the due time was computed.
+            self._open.postpone(offset, MessageMs(first_ms))
+            return False
         checks = open_half.checks + 1
         self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval), checks)
         connection = self._producers.next_connection(open_half.group)
         if connection is not None:
             self._ask(connection, half, checks)
+        return True
 
     def _unreadable(self, offset: int, half: OpenHalf, error: OSError) -> None:
         """Schedule another read of a half message at its next check, up to the limit of checks."""

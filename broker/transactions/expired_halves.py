@@ -2,10 +2,11 @@
 
 RocketMQ stores the message in that case, whatever happened to its half before. Here an end counts only once. So a half
 message that was moved must be distinguished from one that was committed or rolled back: by its unique id in
-TRANS_CHECK_MAX_TIME_TOPIC.
+TRANS_CHECK_MAX_TIME_TOPIC. The topic also has those that were committed after they were moved. These have two ends: so
+a start finds them in transactions.json, and in the ends that it reads from the log (recovery.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
@@ -25,8 +26,8 @@ class ExpiredHalves:
         self._store = store
         # The oldest first; None: not read yet.
         self._ids: dict[bytes, None] | None = None
-        # Those whose commits are in the current burst, by the queue offset of the half message.
-        self._committed: dict[int, bytes] = {}
+        # The queue offsets of the newest ones that were committed after they were moved, in the order of their commits.
+        self._committed: dict[int, None] = {}
 
     def add(self, properties: bytes) -> None:
         """Add a half message."""
@@ -35,23 +36,24 @@ class ExpiredHalves:
             if len(self._ids) > KNOWN_MAX:
                 del self._ids[next(iter(self._ids))]
 
-    def has(self, properties: bytes) -> bool:
-        """Return whether a half message was moved, and not committed since."""
+    def has(self, offset: int, properties: bytes) -> bool:
+        """Return whether a half message was moved, and not committed since. `offset`: its queue offset."""
+        if offset in self._committed:
+            return False
         if self._ids is None:
             self._ids = dict.fromkeys(self._read())
         return (find_property(properties, UNIQ_KEY) or b"") in self._ids
 
-    def commit(self, offset: int, properties: bytes) -> None:
-        """Note that the burst contains the commit of a half message."""
-        if self._ids:
-            self._committed[offset] = find_property(properties, UNIQ_KEY) or b""
-
-    def committed(self, offsets: list[int]) -> None:
-        """Remove those whose commits are stored."""
+    def committed(self, offsets: Iterable[int]) -> None:
+        """Note half messages whose second ends are stored: they were moved, then committed."""
         for offset in offsets:
-            unique_id = self._committed.pop(offset, None)
-            if unique_id is not None and self._ids is not None:
-                self._ids.pop(unique_id, None)
+            self._committed[offset] = None
+            if len(self._committed) > KNOWN_MAX:
+                del self._committed[next(iter(self._committed))]
+
+    def committed_offsets(self) -> list[int]:
+        """Return what `committed` has noted."""
+        return list(self._committed)
 
     def forget(self) -> None:
         """Reset everything, because the queues were deleted."""

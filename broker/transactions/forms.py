@@ -118,6 +118,20 @@ def producer_group(properties: bytes) -> str:
     return text_property(properties, PGROUP)
 
 
+def age_ms(half: StoredRecord, now_ms: int, is_wall: bool) -> int:
+    """Return the age of a half message. `is_wall`: whether message time is real time, and was never moved.
+
+    RocketMQ counts from when the producer created the message. That is real time, so it can't be compared with message
+    time after this was moved.
+    """
+    return now_ms - (half.born_ms if is_wall else half.stored_ms)
+
+
+def wait_ms(properties: bytes, time_out_ms: int) -> int:
+    """Return the time from when a half message is stored to its first check."""
+    return immunity_ms(properties, time_out_ms) or time_out_ms
+
+
 def immunity_ms(properties: bytes, least_ms: int) -> int | None:
     """Return the requested time before the first check; None if there is none. RocketMQ: getImmunityTime."""
     if b"CHECK_IMMUNITY" not in properties:

@@ -44,6 +44,8 @@ class SavedHalves(msgspec.Struct, rename="camel", gc=False):
     op_end: LogPosition = 0
     checks: dict[LogPosition, LogPosition] = {}
     """By queue offset: the number of checks of each open half message."""
+    committed_late: list[LogPosition] = []
+    """The queue offsets of half messages that were committed after they were moved away."""
 
 
 class OpenHalves:
@@ -78,8 +80,11 @@ class OpenHalves:
             pop(offset, None)
         self._ended += len(offsets)
         if self._ended > len(self.halves) + ENDED_DUE_MAX:
-            self._ended = 0
-            self._due = sorted((due_ms, offset, []) for offset, (_, _, due_ms, _) in self.halves.items())
+            self._order_anew()
+
+    def _order_anew(self) -> None:
+        self._ended = 0
+        self._due = sorted((due_ms, offset, []) for offset, (_, _, due_ms, _) in self.halves.items())
 
     def get(self, offset: int) -> OpenHalf:
         """Return an open half message."""
@@ -91,6 +96,13 @@ class OpenHalves:
             half = self.get(offset)
             self.halves[offset] = half._replace(due_ms=due_ms, checks=half.checks if checks is None else checks)
             heappush(self._due, (due_ms, offset, []))
+
+    def hasten(self, by_ms: int) -> None:
+        """Let the first check of each half message be due that much earlier."""
+        for offset, half in self.halves.items():
+            if not half[3]:
+                self.halves[offset] = OpenHalf(*half)._replace(due_ms=half[2] - by_ms)
+        self._order_anew()
 
     def forgive(self, offsets: list[int]) -> None:
         """Don't count the last check of these half messages."""
@@ -144,10 +156,9 @@ class OpenHalves:
         self._due.clear()
         self._ended = 0
 
-    def saved(self, half_end: int, op_end: int) -> SavedHalves:
-        """Return the state to save."""
-        checks = {offset: checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
-        return SavedHalves(half_end, op_end, checks)
+    def checks_before(self, half_end: int) -> dict[int, int]:
+        """Return the number of checks of each half message before an offset."""
+        return {offset: checks for offset, (_, _, _, checks) in self.halves.items() if offset < half_end}
 
 
 class RecentHalves:

@@ -1,8 +1,9 @@
 """Restore transactions at start, from transactions.json and the two queues.
 
-The file contains which half messages were open when the queues ended at certain offsets. The entries after these are
-read at a start. If the file is missing or damaged, or a queue is shorter than in the file, both queues are read
-completely; then the checks of each half message are counted from 0 again.
+The file contains which half messages were open when the queues ended at certain offsets, and which were committed after
+they were moved away. The entries after these offsets are read at a start. If the file is missing or damaged, or a queue
+is shorter than in the file, both queues are read completely; then the checks of each half message are counted from 0
+again.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import msgspec
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.store import MessageStore
+from staticfire.broker.transactions.expired_halves import ExpiredHalves
 from staticfire.broker.transactions.forms import ended_by
 from staticfire.broker.transactions.open_halves import OpenHalves, SavedHalves
 from staticfire.protocol.names import HALF_TOPIC, OP_HALF_TOPIC
@@ -26,22 +28,33 @@ READ_MAX = 512
 class TransactionRecovery:
     """The file, and the search for open half messages."""
 
-    def __init__(self, config_files: ConfigFiles, store: MessageStore, halves: OpenHalves) -> None:
+    def __init__(
+        self, config_files: ConfigFiles, store: MessageStore, halves: OpenHalves, expired: ExpiredHalves
+    ) -> None:
         self._config_files = config_files
         self._store = store
         self._open = halves
+        self._expired = expired
         self._saved = SavedHalves()
 
     def restore(self) -> Iterator[tuple[StoredRecord, int]]:
-        """Yield each open half message, and the number of its checks. Raises: StorageError."""
+        """Yield each open half message, and the number of its checks. Note those that were committed late.
+
+        Raises: StorageError.
+        """
         words = "open half messages are read from the log; their checks are counted from 0 again"
         self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         halves, ends = self._queues()
         saved = self._saved
         if saved.half_end > halves.max_offset or saved.op_end > ends.max_offset:
             saved = SavedHalves()
-        ended = {offset for record in self._records(ends, saved.op_end) for offset in ended_by(record)}
-        checks = saved.checks
+        checks, ended = saved.checks, set[int]()
+        self._expired.committed(saved.committed_late)
+        for record in self._records(ends, saved.op_end):
+            offsets = ended_by(record)
+            ended_before = (one for one in offsets if one in ended or (one < saved.half_end and one not in checks))
+            self._expired.committed(ended_before)
+            ended.update(offsets)
         for offset in sorted(checks):
             if offset not in ended:
                 for record in self._records(halves, offset, offset + 1):
@@ -88,5 +101,6 @@ class TransactionRecovery:
 
     def _snapshot(self) -> bytes:
         halves, ends = self._queues()
-        self._saved = self._open.saved(halves.max_offset, ends.max_offset)
+        half_end, late = halves.max_offset, self._expired.committed_offsets()
+        self._saved = SavedHalves(half_end, ends.max_offset, self._open.checks_before(half_end), late)
         return msgspec.json.encode(self._saved)

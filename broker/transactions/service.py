@@ -18,6 +18,7 @@ Different from RocketMQ
 
 import asyncio
 from collections.abc import Callable, Iterator
+from itertools import filterfalse
 from typing import Any
 
 from staticfire.broker.config_files import ConfigFiles
@@ -71,7 +72,7 @@ class TransactionService:
         self._expired = ExpiredHalves(state.store)
         self._checks = HalfMessageChecks(state, producers, self._open, self._half_now, self._set_aside, settle)
         self._ending = Ending(state.store, state.clock, self._ended, self._checks.not_ended)
-        self._recovery = TransactionRecovery(config_files, state.store, self._open)
+        self._recovery = TransactionRecovery(config_files, state.store, self._open, self._expired)
         self._tasks: list[asyncio.Task[None]] = []
         self.runs = TransactionRuns(state, self._open, self._recent, self._ending, self._checks.expect)
         """Handles transactions that come in runs of sends."""
@@ -166,9 +167,8 @@ class TransactionService:
 
     def _begin(self, offset: int, log_position: int, stored_ms: int, properties: bytes, checks: int = 0) -> None:
         settings = self._state.settings
-        timeout_ms = settings.transaction_time_out
-        wait_ms = forms.immunity_ms(properties, timeout_ms) or timeout_ms
-        due_ms = stored_ms + wait_ms + checks * settings.transaction_check_interval
+        first_ms = stored_ms + forms.wait_ms(properties, settings.transaction_time_out)
+        due_ms = first_ms + checks * settings.transaction_check_interval
         self._open.begin(offset, OpenHalf(log_position, forms.producer_group(properties), due_ms, checks))
         self._checks.expect(due_ms)
 
@@ -206,7 +206,7 @@ class TransactionService:
 
     def was_set_aside(self, half: StoredRecord) -> bool:
         """Return whether a half message was moved, and not committed since."""
-        return half.queue_offset not in self._ending.offsets and self._expired.has(half.properties)
+        return half.queue_offset not in self._ending.offsets and self._expired.has(half.queue_offset, half.properties)
 
     def end(self, half: StoredRecord, is_commit: bool, on_stored: OnStored, context: Any) -> None:
         """Commit a half message, or roll it back. Raises: BrokerAnswer, StorageError, ProtocolError."""
@@ -218,13 +218,13 @@ class TransactionService:
                 self._checks.not_ended([half.queue_offset])
                 raise
             self._ending.note(half.queue_offset)
-            self._expired.commit(half.queue_offset, half.properties)
         else:
             self._ending.note(half.queue_offset, on_stored, context)
 
     def _ended(self, offsets: list[int]) -> None:
+        is_open = self._open.halves.__contains__
+        self._expired.committed(filterfalse(is_open, offsets))
         self._open.end_all(offsets)
-        self._expired.committed(offsets)
         self._checks.ended(offsets)
 
     def _set_aside(self, half: StoredRecord, checks: int) -> None:

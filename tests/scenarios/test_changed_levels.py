@@ -96,3 +96,62 @@ async def test_a_broker_without_the_file_of_its_levels_says_so_if_it_is_broken(
     assert [line.fields["file"] for line in logged if line.event == "state_file_made_anew"] == ["delayLevels.json"]
     await world.run_for(seconds=11)
     assert await stand.bodies("orders") == [b"x"]
+
+
+@pytest.mark.row("D2")
+async def test_what_was_delivered_before_its_level_went_isnt_delivered_again_when_the_level_is_back(
+    world: SimulatedWorld, stand: BrokerStand, logged: list[LogLine]
+) -> None:
+    """Only the log knows the delivery: the file of the progress is older than the kill."""
+    await stand.restart(message_delay_level="1s 5s 10s")
+    await world.run_for(seconds=15)
+    await stand.send("orders", b"x", DELAY="3")
+    await world.run_for(seconds=10.2)
+    assert await stand.bodies("orders") == [b"x"]
+    world.kill(NAME)
+    await world.run_for(10)
+    await stand.start(message_delay_level="1s 5s")
+    await stand.send("orders", b"y", DELAY="1")
+    await world.run_for(seconds=20)
+    await stand.restart(message_delay_level="1s 5s 10s")
+    await world.run_for(seconds=15)
+    assert await stand.bodies("orders") == [b"x", b"y"]
+    assert [line.fields for line in logged if line.event == "delayed_messages_stranded"] == []
+
+
+@pytest.mark.row("D2")
+async def test_a_level_that_is_gone_keeps_its_progress_and_what_waits(
+    world: SimulatedWorld, stand: BrokerStand, logged: list[LogLine]
+) -> None:
+    await stand.restart(message_delay_level="1s 5s 10s")
+    await world.run_for(seconds=15)
+    await stand.send("orders", b"1", DELAY="3")
+    await world.run_for(seconds=9)
+    await stand.send("orders", b"2", DELAY="3")
+    await world.run_for(seconds=1.2)
+    for _ in range(2):
+        world.kill(NAME)
+        await world.run_for(10)
+        await stand.start(message_delay_level="1s 5s")
+        await world.run_for(seconds=20)
+    stranded = [line.fields["messages"] for line in logged if line.event == "delayed_messages_stranded"]
+    assert stranded == [1, 1]
+    await stand.restart(message_delay_level="1s 5s 10s")
+    await world.run_for(seconds=1)
+    assert await stand.bodies("orders") == [b"1", b"2"]
+
+
+@pytest.mark.row("D2")
+async def test_progress_is_saved_as_the_log_grows_also_if_only_a_level_that_is_gone_waits(
+    world: SimulatedWorld, stand: BrokerStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the next start would read all of the log."""
+    monkeypatch.setattr("staticfire.broker.delay.service.SAVE_BYTES", 1_000)
+    await stand.send("orders", b"x", DELAY="3")
+    await stand.restart(message_delay_level="1s 5s")
+    for _ in range(10):
+        await stand.send("orders", bytes(1_000))
+    end = stand.broker.state.store.max_position
+    await world.run_for(seconds=15)
+    saved = world.machine(NAME).files.read_bytes("/store/config/delayOffset.json")
+    assert b'"logPosition": %d' % end in saved
