@@ -151,7 +151,7 @@ class RequestFamilies:
         state, topics, groups = tables.state, tables.topics, tables.groups
         administration = services.administration
         queues = TopicQueues(state, topics)
-        # A client whose pull waited on would use its old offset in a new topic of that name, and miss its first messages.
+        # A pull that waited on would use its old offset in a new topic of that name, and miss its first messages.
         deleted = (services.pops.forget_topic, self.pulls.answer_topic)
         yield TopicHandlers(
             state, topics, tables.static_topics, groups.offsets, tables.changes, services.registration, deleted

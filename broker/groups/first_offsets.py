@@ -17,6 +17,7 @@ from typing import NamedTuple
 from staticfire.broker.groups.consumers import ConsumerGroup, Member
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.names import is_retry_topic
+from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 
@@ -77,10 +78,14 @@ class FirstOffsets:
         if len(questions) > QUESTIONS_MAX:
             del questions[next(iter(questions))]
 
-    def pulled(self, connection: Connection, group_name: str, place: Place) -> None:
+    def pulled(self, connection: Connection, pull: PullMessage) -> None:
         """Note that a group's member pulls a queue: it has found its start, so no second request follows."""
         questions = self._questions.get(connection)
-        if questions and (question := questions.get(place)) is not None and question.group_name == group_name:
+        if not questions:
+            return
+        place = pull.topic, pull.queue_id
+        question = questions.get(place)
+        if question is not None and question.group_name == pull.consumer_group:
             del questions[place]
 
     def end_for(self, connection: Connection, queue: Queue, uptime_ms: UptimeMs) -> int:

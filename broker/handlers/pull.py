@@ -90,8 +90,7 @@ class PullHandlers:
         commits = request.sys_flag & FLAG_COMMIT_OFFSET and not self._is_late(call)
         answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome, True)
         self._pulled(request, outcome)
-        place = request.topic, request.queue_id
-        self._groups.first_offsets.pulled(call.connection, request.consumer_group, place)
+        self._groups.first_offsets.pulled(call.connection, request)
         if commits:
             self._commit(request)
         return answer
