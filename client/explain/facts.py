@@ -48,6 +48,8 @@ class QueueFacts(msgspec.Struct):
     """Whether members pop it: then no member owns it alone."""
     reset: ResetState | None = None
     """The latest reset of the group there by an administrator, if its broker has a record of one."""
+    began: int = -1
+    """Where the group began, if it began at the end according to the journal, and has got no message since."""
     delivered: JournalRecord | None = None
     """The last delivery of the next message, if it is known."""
     next_message: ReceivedMessage | None = None
@@ -134,9 +136,6 @@ class GroupFacts(msgspec.Struct):
     """Connections that were closed because of TLS, the latest last. Read only if the group has no member."""
     elsewhere: list[str] = []
     """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""
-    has_journal: bool = False
-    delivered: bool = False
-    """Whether any message has ever been delivered to the group, if there is a journal."""
     faults: list[str] = []
     """Descriptions of the rules for injected faults."""
     refused: list[RefusedAccess] = []

@@ -32,6 +32,7 @@ from staticfire.protocol.requests.access import GetAccess
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
 from staticfire.protocol.requests.journal import (
+    BEGAN,
     DELIVERED,
     JOINED,
     LEFT,
@@ -47,6 +48,8 @@ SAMPLES_MAX = 16
 # The maximum number of queues whose next message is read.
 STUCK_MAX = 8
 SIMILAR_MAX = 3
+ALL_MESSAGES = {"*", ""}
+"""The expressions that match each message."""
 
 
 class FactsReader:
@@ -238,7 +241,6 @@ class FactsReader:
         facts = self._facts
         try:
             facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
-            facts.has_journal = True
             if not facts.members:
                 await self._refused()
             if local_brokers(facts) and not facts.members:
@@ -253,9 +255,10 @@ class FactsReader:
                 )  # fmt: skip
                 delivered = [one for one in await self._events(wanted) if one.broker == place.broker_name]
                 queue.delivered = delivered[-1] if delivered else None
-            facts.delivered = any(queue.backlog for queue in facts.queues()) or await self._was_delivered()
+            if not any(queue.backlog for queue in facts.queues()):
+                await self._beginnings()
         except BrokerAnswer:
-            facts.has_journal = False  # A RocketMQ, or a broker without a journal.
+            return  # A RocketMQ, or a broker without a journal.
 
     async def _refused(self) -> None:
         """Read which connections nameservers and brokers have refused: their clients can't become members."""
@@ -273,14 +276,30 @@ class FactsReader:
     async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
         return await read_journals(self._client, self._brokers, wanted, self._admin.timeout_ms)
 
-    async def _was_delivered(self) -> bool:
-        """Whether any message was ever delivered to the group; one page of one broker's journal is enough."""
-        for address in self._brokers.values():
-            wanted = GetJournal(kinds=DELIVERED, group=self._facts.group, records_max=1)
-            answer = await self._client.pool.ask(address, wanted, self._admin.timeout_ms)
-            if answer.code == SUCCESS and answer.body is not None and (answer.body.records or answer.body.dropped):
-                return True
-        return False
+    async def _beginnings(self) -> None:
+        """Find the messages that were there when the group began at the end of queues, if it got none since.
+
+        Only the event of the beginning proves it: the journal may be younger than the group.
+        """
+        wanted = GetJournal(kinds=BEGAN, group=self._facts.group)
+        began = {MessageQueue(one.topic, one.broker, one.queue_id): one for one in await self._events(wanted)}
+        places = [(queue, began[queue.queue]) for queue in self._facts.queues() if queue.queue in began]
+        for name, address in self._brokers.items():
+            here = [(queue, record) for queue, record in places if queue.queue.broker_name == name]
+            if here and await self._was_delivered(address, min(record.number for _, record in here)):
+                return
+        for queue, record in places:
+            if record.queue_offset < 0 and queue.end > queue.first:
+                # A message of the same millisecond may have come later, and have been filtered out.
+                is_filtered = bool(set(self._facts.subscribed().get(queue.queue.topic, ())) - ALL_MESSAGES)
+                stored_ms = record.message_ms if is_filtered else record.message_ms + 1
+                queue.began = await self._admin.offsets.search_offset(queue.queue, stored_ms)
+
+    async def _was_delivered(self, address: str, first_number: int) -> bool:
+        """Whether a broker has delivered messages to the group since an event; one page of its journal is enough."""
+        wanted = GetJournal(kinds=DELIVERED, group=self._facts.group, first_number=first_number, records_max=1)
+        answer = await self._client.pool.ask(address, wanted, self._admin.timeout_ms)
+        return answer.code == SUCCESS and answer.body is not None and bool(answer.body.records or answer.body.dropped)
 
     async def _messages(self) -> None:
         """Read the messages that block queues, and some of the newest of each topic."""
@@ -289,7 +308,7 @@ class FactsReader:
             for queue in [one for one in facts.queues() if one.delivered is not None][:STUCK_MAX]:
                 found = await _peeked(reader, queue.queue, 1, max(0, queue.consumed))
                 queue.next_message = found[0] if found else None
-            filtering = {topic for topic, wanted in facts.subscribed().items() if set(wanted) - {"*", ""}}
+            filtering = {topic for topic, wanted in facts.subscribed().items() if set(wanted) - ALL_MESSAGES}
             for topic in facts.topics.values():
                 if topic.name not in filtering:
                     continue
