@@ -284,12 +284,12 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """
         sender = self._open
         batch = list(messages)
-        await sender.backpressure.room(sum(len(message.body) for message in batch if isinstance(message, Message)))
-        began_ms = self.client.machine.clock.wall_ms()
-        sender = self._open
         if not batch:
             await sender.post_batch(batch, queue)  # It raises the reason.
         queue = self._fitting(queue, batch[0])
+        await sender.backpressure.room(sum(len(message.body) for message in batch))
+        began_ms = self.client.machine.clock.wall_ms()
+        sender = self._open
         result = await self._hooked(batch[0], queue, lambda: sender.post_batch(batch, queue))
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
