@@ -76,6 +76,8 @@ class GroupMember(msgspec.Struct, rename="camel"):
     """Whether it gets a share of the queues; a protected group lets new members wait."""
     subscriptions: dict[str, str] = {}
     """Its subscriptions: expressions by topic."""
+    expression_types: dict[str, str] = {}
+    """The types of these expressions by topic: TAG or SQL92; empty if the member doesn't report it."""
     queues: list[HeldQueue] = []
     consumption: dict[str, TopicConsumption] = {}
     """How fast it is, by topic."""
@@ -93,6 +95,7 @@ class GroupMember(msgspec.Struct, rename="camel"):
         if order is not None:
             self.in_order = order == "true"
         self.subscriptions = {one.topic: one.sub_string for one in info.subscription_set}
+        self.expression_types = {one.topic: one.expression_type for one in info.subscription_set}
         popped = [
             HeldQueue(
                 queue.topic, queue.broker_name, queue.queue_id, -1, held.wait_ack_count, False, held.last_pop_timestamp,

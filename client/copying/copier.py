@@ -4,8 +4,9 @@
         report = await copy_topic(there, here, CopyWish("orders", ["billing"]))
 
 Messages keep their unique ids, properties, born times and hosts, flags, order and queue ids. Their store times are
-those of the copy. A new topic gets the attributes (such as its message type) and the order flag of the source. In the copy, each group's next message is the same as in the source. Messages that are in the target
-already aren't copied again.
+those of the copy. A new topic gets the attributes (such as its message type) and the order flag of the source. In the
+copy, each group's next message is the same as in the source. Messages that are in the target already aren't copied
+again.
 """
 
 from collections.abc import Callable, Sequence

@@ -176,6 +176,11 @@ class GroupFacts(msgspec.Struct):
         """Return a member; None if there is no such member."""
         return next((one for one in self.members if one.client_id == client_id), None)
 
+    def expression_type(self, topic: str, client_id: str) -> str:
+        """Return the type of a member's expression for a topic: TAG or SQL92; empty if it doesn't report it."""
+        member = self.member(client_id)
+        return "" if member is None else member.expression_types.get(topic, "")
+
     def awaits_locks(self, topic: str) -> bool:
         """Whether a client was refused the lock of a queue of a topic and still waits for it."""
         return any(lock.topic == topic and lock.waiting for state in self.states.values() for lock in state.locks)
