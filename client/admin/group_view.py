@@ -76,8 +76,6 @@ class GroupMember(msgspec.Struct, rename="camel"):
     """Whether it gets a share of the queues; a protected group lets new members wait."""
     subscriptions: dict[str, str] = {}
     """Its subscriptions: expressions by topic."""
-    expression_types: dict[str, str] = {}
-    """The types of these expressions by topic: TAG or SQL92; empty if the member doesn't report it."""
     queues: list[HeldQueue] = []
     consumption: dict[str, TopicConsumption] = {}
     """How fast it is, by topic."""
@@ -85,6 +83,8 @@ class GroupMember(msgspec.Struct, rename="camel"):
     """Why it didn't report its state."""
     access_key: str = ""
     """The access key of its requests, if it uses one."""
+    expression_types: dict[str, str] = {}
+    """The types of its subscriptions' expressions by topic: TAG or SQL92; empty if the member doesn't report it."""
 
     def tell(self, info: ConsumerRunningInfo) -> None:
         """Add the member's running info."""

@@ -89,8 +89,7 @@ async def copy_topic(
     groups = await _group_configs(source, wish.groups)
     report = CopyReport(wish.topic)
     report.queues = pairs = pair_queues(wish.topic, await _queue_counts(source, wish.topic), [*await target.masters()])
-    config = await _topic_config(source, wish.topic, pairs[0].source.broker_name) if pairs else TopicConfig(wish.topic)
-    await _prepare(target, config, queues_needed(pairs))
+    await _prepare(target, await _topic_config(source, pairs[0].source), queues_needed(pairs))
     for config in groups:
         await target.create_group(config)
     async with (
@@ -144,12 +143,12 @@ async def _queue_counts(source: Admin, topic: str) -> dict[str, int]:
     return counts
 
 
-async def _topic_config(source: Admin, topic: str, broker_name: str) -> TopicConfig:
-    """Return the topic's configuration in the source; the default if its broker doesn't return it."""
+async def _topic_config(source: Admin, queue: MessageQueue) -> TopicConfig:
+    """Return the configuration of a queue's topic in the source; the default if its broker doesn't return it."""
     try:
-        return await source.topic_config(topic, broker_name)
-    except BrokerAnswer:  # RocketMQ has the request since 5.0, and the caller may lack the permission.
-        return TopicConfig(topic)
+        return await source.topic_config(queue.topic, queue.broker_name)
+    except BrokerAnswer:  # Brokers of RocketMQ 4 may not have the request, and the caller may lack the permission.
+        return TopicConfig(queue.topic)
 
 
 async def _prepare(target: Admin, config: TopicConfig, needed: dict[str, int]) -> None:

@@ -15,6 +15,8 @@ from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
 
 BROADCASTING = "BROADCASTING"
+ALL_MESSAGES = {"*", ""}
+"""The expressions that match each message."""
 
 
 class ReplicaFacts(msgspec.Struct):
@@ -111,6 +113,8 @@ class GroupFacts(msgspec.Struct):
     """The addresses that are queried, as the nameserver returns them to this client: masters, or slaves without one."""
     slaves: dict[str, dict[int, str]] = {}
     """The addresses of slaves, by broker and id."""
+    changed_ms: dict[str, int] = {}
+    """When brokers that some members aren't connected to have started, or their topics have changed: message time."""
     masterless: list[str] = []
     """The brokers of which only slaves are left."""
     unreadable: dict[str, int] = {}

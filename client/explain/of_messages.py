@@ -6,7 +6,7 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 from collections.abc import Iterable, Sequence
 
 from staticfire.client.cluster.subscriptions import SQL92
-from staticfire.client.explain.facts import GroupFacts, TopicFacts
+from staticfire.client.explain.facts import ALL_MESSAGES, GroupFacts, TopicFacts
 from staticfire.client.explain.findings import ExplainFinding, count, named, next_try, some
 from staticfire.protocol.durations import format_duration, format_moment
 from staticfire.protocol.messages import ReceivedMessage
@@ -84,7 +84,9 @@ def filtered(facts: GroupFacts) -> Iterable[ExplainFinding]:
             continue
         for expression, clients in wanted.items():
             kinds = dict.fromkeys(facts.expression_type(topic, client) for client in clients)
-            if expression in ("*", "") or any(_wants(expression, kind, one) for kind in kinds for one in known.samples):
+            if expression in ALL_MESSAGES or any(
+                _wants(expression, kind, one) for kind in kinds for one in known.samples
+            ):
                 continue
             yield _matches_nothing(known, expression, clients)
 
