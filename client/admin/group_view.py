@@ -83,6 +83,8 @@ class GroupMember(msgspec.Struct, rename="camel"):
     """Why it didn't report its state."""
     access_key: str = ""
     """The access key of its requests, if it uses one."""
+    expression_types: dict[str, str] = {}
+    """The types of its subscriptions' expressions by topic: TAG or SQL92; empty if the member doesn't report it."""
 
     def tell(self, info: ConsumerRunningInfo) -> None:
         """Add the member's running info."""
@@ -93,6 +95,7 @@ class GroupMember(msgspec.Struct, rename="camel"):
         if order is not None:
             self.in_order = order == "true"
         self.subscriptions = {one.topic: one.sub_string for one in info.subscription_set}
+        self.expression_types = {one.topic: one.expression_type for one in info.subscription_set}
         popped = [
             HeldQueue(
                 queue.topic, queue.broker_name, queue.queue_id, -1, held.wait_ack_count, False, held.last_pop_timestamp,

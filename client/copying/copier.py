@@ -4,12 +4,14 @@
         report = await copy_topic(there, here, CopyWish("orders", ["billing"]))
 
 Messages keep their unique ids, properties, born times and hosts, flags, order and queue ids. Their store times are
-those of the copy. In the copy, each group's next message is the same as in the source. Messages that are in the target
-already aren't copied again.
+those of the copy. A new topic gets the attributes (such as its message type) and the order flag of the source. In the
+copy, each group's next message is the same as in the source. Messages that are in the target already aren't copied
+again.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from staticfire.client.admin.admin import Admin
 from staticfire.client.cluster.queues import MessageQueue
@@ -25,10 +27,11 @@ from staticfire.client.copying.plan import (
 from staticfire.client.copying.queue_copy import copy_queue, read_records
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import GroupNotFound, TopicNotFound, UsageError
+from staticfire.protocol.errors import BrokerAnswer, GroupNotFound, TopicNotFound, UsageError
 from staticfire.protocol.names import TOOLS_GROUP, is_system_topic
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.requests.groups import GetAllGroups, SubscriptionGroupConfig
+from staticfire.protocol.requests.topics import TopicConfig
 
 TIMEOUT_MS = 5_000
 
@@ -86,7 +89,7 @@ async def copy_topic(
     groups = await _group_configs(source, wish.groups)
     report = CopyReport(wish.topic)
     report.queues = pairs = pair_queues(wish.topic, await _queue_counts(source, wish.topic), [*await target.masters()])
-    await _prepare(target, wish.topic, queues_needed(pairs))
+    await _prepare(target, await _topic_config(source, pairs[0].source), queues_needed(pairs))
     for config in groups:
         await target.create_group(config)
     async with (
@@ -140,8 +143,20 @@ async def _queue_counts(source: Admin, topic: str) -> dict[str, int]:
     return counts
 
 
-async def _prepare(target: Admin, topic: str, needed: dict[str, int]) -> None:
-    """Create the topic if it doesn't exist. Raises: UsageError (it exists with fewer queues)."""
+async def _topic_config(source: Admin, queue: MessageQueue) -> TopicConfig:
+    """Return the configuration of a queue's topic in the source; the default if its broker doesn't return it."""
+    try:
+        return await source.topic_config(queue.topic, queue.broker_name)
+    except BrokerAnswer:  # Brokers of RocketMQ 4 may not have the request, and the caller may lack the permission.
+        return TopicConfig(queue.topic)
+
+
+async def _prepare(target: Admin, config: TopicConfig, needed: dict[str, int]) -> None:
+    """Create the topic if it doesn't exist, with the attributes and order of the source.
+
+    Raises: UsageError (it exists with fewer queues).
+    """
+    topic = config.topic_name
     try:
         there = {queues.broker_name: queues.write_queue_nums for queues in (await target.route(topic)).queue_datas}
     except TopicNotFound:
@@ -151,7 +166,11 @@ async def _prepare(target: Admin, topic: str, needed: dict[str, int]) -> None:
             words = f"{topic} already exists on {broker} with {there[broker]} queues, but needs {count}"
             raise UsageError(f"{words}: delete it there, or copy to a cluster without this topic")
         if broker not in there:
-            await target.create_topic(topic, count, broker_name=broker)
+            create = partial(target.create_topic, topic, count, order=config.order, broker_name=broker)
+            try:
+                await create(attributes=config.attributes)
+            except BrokerAnswer:  # The target doesn't allow one of them, such as the message type MIXED.
+                await create()
 
 
 async def _bounds(source: Admin, queue: MessageQueue, wish: CopyWish) -> Bounds:

@@ -1,6 +1,7 @@
 """Explains why nothing is consumed: looks for causes in all facts about a group, and describes them.
 
-- facts.py: the facts; gathering.py: queries them, replicas.py: those about masters and slaves
+- facts.py: the facts; gathering.py: queries them, replicas.py: those about masters and slaves,
+  journal_reading.py: those in brokers' journals
 - findings.py: one finding, and how rules are applied
 - the rules, which are pure (facts in, findings out): of_members.py (none, silent, slow, without a queue); of_queues.py
   (locked, blocked by a message, retries); of_offsets.py (resets, illegal offsets, the start of a new group);

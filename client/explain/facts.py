@@ -15,6 +15,8 @@ from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
 
 BROADCASTING = "BROADCASTING"
+ALL_MESSAGES = {"*", ""}
+"""The expressions that match each message."""
 
 
 class ReplicaFacts(msgspec.Struct):
@@ -48,6 +50,8 @@ class QueueFacts(msgspec.Struct):
     """Whether members pop it: then no member owns it alone."""
     reset: ResetState | None = None
     """The latest reset of the group there by an administrator, if its broker has a record of one."""
+    began: int = -1
+    """Where the group began, if it began at the end according to the journal, and has got no message since."""
     delivered: JournalRecord | None = None
     """The last delivery of the next message, if it is known."""
     next_message: ReceivedMessage | None = None
@@ -109,6 +113,8 @@ class GroupFacts(msgspec.Struct):
     """The addresses that are queried, as the nameserver returns them to this client: masters, or slaves without one."""
     slaves: dict[str, dict[int, str]] = {}
     """The addresses of slaves, by broker and id."""
+    changed_ms: dict[str, int] = {}
+    """When brokers that some members aren't connected to have started, or their topics have changed: message time."""
     masterless: list[str] = []
     """The brokers of which only slaves are left."""
     unreadable: dict[str, int] = {}
@@ -134,9 +140,6 @@ class GroupFacts(msgspec.Struct):
     """Connections that were closed because of TLS, the latest last. Read only if the group has no member."""
     elsewhere: list[str] = []
     """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""
-    has_journal: bool = False
-    delivered: bool = False
-    """Whether any message has ever been delivered to the group, if there is a journal."""
     faults: list[str] = []
     """Descriptions of the rules for injected faults."""
     refused: list[RefusedAccess] = []
@@ -176,6 +179,11 @@ class GroupFacts(msgspec.Struct):
     def member(self, client_id: str) -> GroupMember | None:
         """Return a member; None if there is no such member."""
         return next((one for one in self.members if one.client_id == client_id), None)
+
+    def expression_type(self, topic: str, client_id: str) -> str:
+        """Return the type of a member's expression for a topic: TAG or SQL92; empty if it doesn't report it."""
+        member = self.member(client_id)
+        return "" if member is None else member.expression_types.get(topic, "")
 
     def awaits_locks(self, topic: str) -> bool:
         """Whether a client was refused the lock of a queue of a topic and still waits for it."""

@@ -14,13 +14,13 @@ from staticfire.client.admin.admin import Admin
 from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.holdings import Holdings
-from staticfire.client.admin.journal import read_journals
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.namespaces import SEPARATOR
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
+from staticfire.client.explain.facts import ALL_MESSAGES, GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import count
-from staticfire.client.explain.of_places import is_local, local_brokers
+from staticfire.client.explain.journal_reading import STUCK_MAX, JournalReader
+from staticfire.client.explain.of_places import unconnected
 from staticfire.client.explain.replicas import compare_replicas, read_replicas, topics_at_slaves
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS, Answer, Request
@@ -31,21 +31,12 @@ from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.access import GetAccess
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
-from staticfire.protocol.requests.journal import (
-    DELIVERED,
-    JOINED,
-    LEFT,
-    TLS_REFUSED,
-    GetJournal,
-    JournalAnswer,
-    JournalRecord,
-)
-from staticfire.protocol.requests.statistics import GetTopicStats
+from staticfire.protocol.requests.routes import KVTable
+from staticfire.protocol.requests.statistics import GetRuntimeInfo, GetTopicStats
+from staticfire.protocol.requests.topics import AllTopics, GetAllTopicConfigs
 
 TOPICS_MAX = 50
 SAMPLES_MAX = 16
-# The maximum number of queues whose next message is read.
-STUCK_MAX = 8
 SIMILAR_MAX = 3
 
 
@@ -95,7 +86,8 @@ class FactsReader:
         await compare_replicas(self._client, replicas, facts, self._admin.timeout_ms)
         self._resets()
         self._popped()
-        await self._journal()
+        await self._changes()
+        await JournalReader(self._admin, self._brokers, facts).read()
         await self._messages()
         return facts
 
@@ -164,6 +156,16 @@ class FactsReader:
                 if queue is not None:
                     queue.taken_in_order = popped.count
 
+    async def _changes(self) -> None:
+        """Add when the brokers that members aren't connected to have started, or their topics have changed."""
+        facts = self._facts
+        names = {name for member in facts.members for name in unconnected(facts, member)}
+        brokers = {name: self._brokers[name] for name in sorted(names)}
+        for request in (GetRuntimeInfo(), GetAllTopicConfigs()) if brokers else ():
+            for name, answer in (await self._ask_all(brokers, request)).items():
+                if answer.code == SUCCESS and answer.body is not None:
+                    facts.changed_ms[name] = max(facts.changed_ms.get(name, 0), _changed_ms(answer.body))
+
     async def _faults(self) -> None:
         """Add the rules for injected faults; RocketMQ has none."""
         pending = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
@@ -219,68 +221,24 @@ class FactsReader:
 
     def _take_owners(self, one: QueueFacts) -> None:
         """Add what members report about a queue that they have."""
-        said = []
-        for member, held in self._holdings.of(one.queue):
-            one.owners.append(member.client_id)
+        having = list(self._holdings.of(one.queue))
+        if self._facts.is_broadcast:
+            # Each member consumes the queue by itself, so it is described as it is at the slowest one.
+            having.sort(key=lambda pair: (pair[1].commit_offset, -pair[1].cached))
+        one.owners = [member.client_id for member, _ in having]
+        reports = [held for _, held in having]
+        if self._facts.is_broadcast:
+            del reports[1:]
+        for held in reports:
             one.cached += held.cached
             one.is_popped = one.is_popped or held.popped
             one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)
             one.read_at = max(one.read_at, held.read_at)
-            said.append(held.commit_offset)
-        if self._facts.is_broadcast:
-            one.consumed = min(said, default=-1)
-        else:
-            one.consumed = max([one.committed, *said])
+        one.consumed = max((held.commit_offset for held in reports), default=-1)
+        if not self._facts.is_broadcast:
+            one.consumed = max(one.committed, one.consumed)
 
-    # -- what happened, and messages -----------------------------------------------------------------------------
-
-    async def _journal(self) -> None:
-        facts = self._facts
-        try:
-            facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
-            facts.has_journal = True
-            if not facts.members:
-                await self._refused()
-            if local_brokers(facts) and not facts.members:
-                joined = await self._events(GetJournal(kinds=JOINED))
-                addresses = {str(one.details.get("address", "")): one.client for one in joined}
-                facts.elsewhere = sorted({client for address, client in addresses.items() if not is_local(address)})
-            for queue in [one for one in facts.queues() if one.backlog and one.cached][:STUCK_MAX]:
-                place = queue.queue
-                wanted = GetJournal(
-                    kinds=DELIVERED, group=facts.group, topic=place.topic, queue_id=place.queue_id,
-                    queue_offset=max(0, queue.consumed),
-                )  # fmt: skip
-                delivered = [one for one in await self._events(wanted) if one.broker == place.broker_name]
-                queue.delivered = delivered[-1] if delivered else None
-            facts.delivered = any(queue.backlog for queue in facts.queues()) or await self._was_delivered()
-        except BrokerAnswer:
-            facts.has_journal = False  # A RocketMQ, or a broker without a journal.
-
-    async def _refused(self) -> None:
-        """Read which connections nameservers and brokers have refused: their clients can't become members."""
-        facts, wanted = self._facts, GetJournal(kinds=TLS_REFUSED)
-        facts.refused_connections = await self._events(wanted)
-        for address in self._client.nameservers.addresses:
-            try:
-                answer = await self._client.pool.ask(address, wanted, self._admin.timeout_ms)
-            except NetworkError:
-                continue
-            if answer.code == SUCCESS and isinstance(answer, JournalAnswer) and answer.body is not None:
-                facts.refused_connections += answer.body.records
-        facts.refused_connections.sort(key=lambda one: one.real_ms)
-
-    async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
-        return await read_journals(self._client, self._brokers, wanted, self._admin.timeout_ms)
-
-    async def _was_delivered(self) -> bool:
-        """Whether any message was ever delivered to the group; one page of one broker's journal is enough."""
-        for address in self._brokers.values():
-            wanted = GetJournal(kinds=DELIVERED, group=self._facts.group, records_max=1)
-            answer = await self._client.pool.ask(address, wanted, self._admin.timeout_ms)
-            if answer.code == SUCCESS and answer.body is not None and (answer.body.records or answer.body.dropped):
-                return True
-        return False
+    # -- messages ------------------------------------------------------------------------------------------------
 
     async def _messages(self) -> None:
         """Read the messages that block queues, and some of the newest of each topic."""
@@ -289,7 +247,7 @@ class FactsReader:
             for queue in [one for one in facts.queues() if one.delivered is not None][:STUCK_MAX]:
                 found = await _peeked(reader, queue.queue, 1, max(0, queue.consumed))
                 queue.next_message = found[0] if found else None
-            filtering = {topic for topic, wanted in facts.subscribed().items() if set(wanted) - {"*", ""}}
+            filtering = {topic for topic, wanted in facts.subscribed().items() if set(wanted) - ALL_MESSAGES}
             for topic in facts.topics.values():
                 if topic.name not in filtering:
                     continue
@@ -304,6 +262,14 @@ def similar(name: str, names: Sequence[str]) -> list[str]:
     plain = name.rpartition(SEPARATOR)[2]
     same = [one for one in names if one.rpartition(SEPARATOR)[2] == plain]
     return same[:SIMILAR_MAX] or get_close_matches(name, names, SIMILAR_MAX)
+
+
+def _changed_ms(report: KVTable | AllTopics) -> int:
+    """Return the message time at which a broker has started, or its topics have changed; 0 if it isn't reported."""
+    if isinstance(report, AllTopics):
+        return report.data_version.timestamp
+    text = report.table.get("bootTimestamp", "")
+    return int(text) if text.isdecimal() and text.isascii() else 0
 
 
 async def _peeked(

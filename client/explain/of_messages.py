@@ -5,7 +5,8 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 
 from collections.abc import Iterable, Sequence
 
-from staticfire.client.explain.facts import GroupFacts, TopicFacts
+from staticfire.client.cluster.subscriptions import SQL92
+from staticfire.client.explain.facts import ALL_MESSAGES, GroupFacts, TopicFacts
 from staticfire.client.explain.findings import ExplainFinding, count, named, next_try, some
 from staticfire.protocol.durations import format_duration, format_moment
 from staticfire.protocol.messages import ReceivedMessage
@@ -82,7 +83,10 @@ def filtered(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if known is None or not known.samples:
             continue
         for expression, clients in wanted.items():
-            if expression in ("*", "") or any(_wants(expression, one) for one in known.samples):
+            kinds = dict.fromkeys(facts.expression_type(topic, client) for client in clients)
+            if expression in ALL_MESSAGES or any(
+                _wants(expression, kind, one) for kind in kinds for one in known.samples
+            ):
                 continue
             yield _matches_nothing(known, expression, clients)
 
@@ -103,10 +107,13 @@ def _shown(message: ReceivedMessage) -> str:
     return f"for example {message.message_id}: tag {message.tags or '-'}, {shown or 'no properties'}"
 
 
-def _wants(expression: str, message: ReceivedMessage) -> bool:
-    """Whether an expression matches a message: as tags, or if it isn't tags, as a condition. True if unclear."""
+def _wants(expression: str, expression_type: str, message: ReceivedMessage) -> bool:
+    """Whether an expression matches a message. True if it can't be read."""
+    is_condition = expression_type == SQL92
+    if not expression_type:  # The member didn't report it.
+        is_condition = any(sign in expression for sign in "=<>()'") or " IS " in expression.upper()
     try:
-        if any(sign in expression for sign in "=<>()'") or " IS " in expression.upper():
+        if is_condition:
             return compile_filter(expression).matches(message.record.properties)
         return TagExpression.parse(expression).matches(message.tags)
     except (TagExpressionError, FilterExpressionError):

@@ -109,14 +109,13 @@ def _reset(facts: GroupFacts, queue: QueueFacts) -> str:
 
 def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """New groups that start after the messages that were sent before them."""
-    if facts.view.consume_from_where != "CONSUME_FROM_LAST_OFFSET" or not facts.has_journal or facts.delivered:
+    if facts.view.consume_from_where != "CONSUME_FROM_LAST_OFFSET":
         return
     for topic in facts.topics.values():
-        if topic.name not in facts.subscribed():
+        if topic.name not in facts.subscribed() or any(queue.backlog for queue in topic.queues):
             continue
-        ended = [queue for queue in topic.queues if queue.consumed >= queue.end > queue.first]
-        skipped = sum(queue.consumed - queue.first for queue in ended)
-        if skipped > 0 and not any(queue.backlog for queue in topic.queues):
+        skipped = sum(max(0, min(queue.began, queue.consumed) - queue.first) for queue in topic.queues)
+        if skipped > 0:
             words = f"{facts.group} is new and began after the {count(skipped, 'message')} that {topic.name} had: "
             words += "CONSUME_FROM_LAST_OFFSET, which is the default"
             way_out = "configure it to consume from the first offset before its first start, or reset it now: "

@@ -5,6 +5,7 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 
 from collections.abc import Iterable
 
+from staticfire.client.admin.group_view import GroupMember
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, next_try, some
@@ -16,6 +17,8 @@ from staticfire.protocol.requests.group_state import PoppedState
 REFUSED_MS = 30_000
 # How long after its first heartbeat a client has registered with all brokers that it can reach.
 CONNECTED_MS = 5_000
+# How long a client may not know that it needs a broker: brokers register, and clients look for routes, every 30 s.
+KNOWN_MS = 65_000
 LOOPBACK = ("127.", "localhost", "[::1]")
 
 
@@ -89,28 +92,63 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def unreachable(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Members that are missing at one of the brokers with queues for them: they can't reach its address."""
-    brokers = [name for name in facts.brokers if name in facts.states]
+    """Members that are missing at brokers with queues for them: they can't reach these, or don't know them yet."""
     for member in facts.members:
-        seen = {
-            name: one for name in brokers for one in facts.states[name].members if one.client_id == member.client_id
-        }
-        since_ms = facts.wall_ms - min((one.joined_ms for one in seen.values()), default=facts.wall_ms)
-        wanted = {name for topic in member.subscriptions for name in _brokers_of(facts, topic)}
-        missing = sorted(wanted & set(brokers) - set(seen))
-        if not seen or not missing or since_ms < CONNECTED_MS:
-            continue
-        at = ", ".join(f"{name} ({facts.addresses.get(name, '?')})" for name in missing)
-        words = f"{member.client_id} at {member.address} is connected to {named(sorted(seen))} and not to {at}: it "
-        words += "can't reach that address from its machine"
-        evidence = [
-            f"{queue.place}: {queue.backlog:,} behind"
-            for queue in facts.queues()
-            if queue.queue.broker_name in missing and queue.backlog
-        ]
-        way_out = "set brokerIP1 (or externalHost) of the broker to an address that it can reach; to try it from "
-        way_out += f"its machine: nc -vz {facts.addresses.get(missing[0], 'HOST:PORT').replace(':', ' ')}"
-        yield ExplainFinding("UNREACHABLE_BROKER", words, some(evidence), way_out)
+        missing = unconnected(facts, member)
+        new = [name for name in missing if _is_new_to(facts, name, member)]
+        if new:
+            words = f"{_not_connected(facts, member, new)} yet: it started, or its topics changed, after that member "
+            words += "joined, and members look for new brokers every 30 s (pollNameServerInterval)"
+            way_out = "wait a minute; if it stays so, the member can't reach that address from its machine"
+            yield ExplainFinding("BROKER_NOT_FOUND_YET", words, _behind_at(facts, new), way_out)
+        old = [name for name in missing if name not in new]
+        if old:
+            words = f"{_not_connected(facts, member, old)}: it can't reach that address from its machine"
+            way_out = "set brokerIP1 (or externalHost) of the broker to an address that it can reach; to try it from "
+            way_out += f"its machine: nc -vz {facts.addresses.get(old[0], 'HOST:PORT').replace(':', ' ')}"
+            yield ExplainFinding("UNREACHABLE_BROKER", words, _behind_at(facts, old), way_out)
+
+
+def unconnected(facts: GroupFacts, member: GroupMember) -> list[str]:
+    """Return the brokers with queues for a member that it isn't connected to, although it is to others."""
+    seen = _seen_at(facts, member)
+    since_ms = facts.wall_ms - min(seen.values(), default=facts.wall_ms)
+    if not seen or since_ms < CONNECTED_MS:
+        return []
+    wanted = {name for topic in member.subscriptions for name in _brokers_of(facts, topic)}
+    return sorted((wanted & set(facts.brokers) & set(facts.states)) - set(seen))
+
+
+def _seen_at(facts: GroupFacts, member: GroupMember) -> dict[str, int]:
+    """Return the brokers that a member is connected to, and when it joined there, by their wall clocks."""
+    return {
+        name: one.joined_ms
+        for name in facts.brokers
+        if name in facts.states
+        for one in facts.states[name].members
+        if one.client_id == member.client_id
+    }
+
+
+def _is_new_to(facts: GroupFacts, name: str, member: GroupMember) -> bool:
+    """Whether a member may not know yet that it needs a broker."""
+    age_ms = facts.message_ms - facts.changed_ms.get(name, 0)
+    joined_ms = min(_seen_at(facts, member).values())
+    return age_ms < KNOWN_MS and age_ms < facts.wall_ms - joined_ms
+
+
+def _not_connected(facts: GroupFacts, member: GroupMember, missing: list[str]) -> str:
+    at = ", ".join(f"{name} ({facts.addresses.get(name, '?')})" for name in missing)
+    seen = named(sorted(_seen_at(facts, member)))
+    return f"{member.client_id} at {member.address} is connected to {seen} and not to {at}"
+
+
+def _behind_at(facts: GroupFacts, brokers: list[str]) -> list[str]:
+    return some(
+        f"{queue.place}: {queue.backlog:,} behind"
+        for queue in facts.queues()
+        if queue.queue.broker_name in brokers and queue.backlog
+    )
 
 
 def _brokers_of(facts: GroupFacts, topic: str) -> list[str]:

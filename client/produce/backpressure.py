@@ -1,4 +1,9 @@
-"""Limits how much a producer has in flight. Pure, except for the futures of senders that wait for room."""
+"""Limits how much a producer has in flight. Pure, except for the futures of senders that wait for room.
+
+A sender that waits gets its room in its turn: the room is reserved for it when it is woken, so neither a later sender
+nor one that comes in between can take it. Otherwise a sender that finds no room would have to wait again, after later
+ones.
+"""
 
 import asyncio
 from collections import deque
@@ -14,7 +19,7 @@ class Backpressure:
         self.bytes = 0
         self.messages_max = messages_max
         self.bytes_max = bytes_max
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._idle: asyncio.Future[None] | None = None
 
     @property
@@ -23,38 +28,33 @@ class Backpressure:
         return self.messages >= self.messages_max or self.bytes >= self.bytes_max
 
     def remove(self, messages: int, size: int) -> None:
-        """Remove settled messages, and wake as many waiting senders."""
+        """Remove settled messages, and wake the waiting senders that have room now."""
         self.messages -= messages
         self.bytes -= size
-        if self._waiting and not self.is_full:
-            self._wake(self.messages_max - self.messages)
+        while self._waiting and not self.is_full:
+            waiter, reserved = self._waiting.popleft()
+            if not waiter.done():
+                self.messages += 1
+                self.bytes += reserved
+                waiter.set_result(None)
         if self._idle is not None and self.messages == 0 and not self._idle.done():
             self._idle.set_result(None)
 
-    def _wake(self, count: int) -> None:
-        while self._waiting and count > 0:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                count -= 1
-
-    async def room(self) -> None:
-        """Return when the next message may be added."""
-        while self.is_full:
-            loop = asyncio.get_running_loop()
-            waiter = loop.create_future()
-            self._waiting.append(waiter)
-            try:
-                await waiter
-            finally:
+    async def room(self, size: int) -> None:
+        """Return when a message of about this size may be added. The caller adds it before it awaits anything."""
+        if not self.is_full:
+            return
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiting.append((waiter, size))
+        try:
+            await waiter
+        finally:
+            if waiter.done() and not waiter.cancelled():
+                self.messages -= 1
+                self.bytes -= size
                 # A send that was woken may be cancelled, or refused, and then its room is for the next one.
-                if self._waiting and not waiter.cancelled():
-                    loop.call_soon(self._pass_on)
-
-    def _pass_on(self) -> None:
-        """Wake more senders if those that were woken have left room."""
-        if self._waiting and not self.is_full:
-            self._wake(self.messages_max - self.messages)
+                loop.call_soon(self.remove, 0, 0)
 
     async def idle(self) -> None:
         """Return when everything is settled."""

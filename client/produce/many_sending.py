@@ -160,7 +160,8 @@ class ManySending:
         self._bundle_messages_max = self._messages_max
         if self._backpressure.is_full:
             self._leave_all()
-            await self._backpressure.room()
+            # The next message isn't known yet, so the average size of those in flight has to do.
+            await self._backpressure.room(self._backpressure.bytes // max(1, self._backpressure.messages))
         else:
             await asyncio.sleep(0)
         self._wall_ms, self._deadline_ms = self._sender.tick()

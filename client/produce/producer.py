@@ -149,10 +149,9 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
     ) -> SendResult:
         sender = self._open
-        queue = await self._selected(message, queue, selector, key)
-        if sender.backpressure.is_full:
-            await sender.backpressure.room()
-        return await self._posted(message, self._fitting(queue, message))
+        queue = self._fitting(await self._selected(message, queue, selector, key), message)
+        await sender.backpressure.room(len(message.body))
+        return await self._posted(message, queue)
 
     async def _selected(
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
@@ -259,8 +258,21 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def _send_one_by_one(
         self, messages: Iterable[Message], return_exceptions: bool
     ) -> list[SendResult | Exception]:
-        """Send many messages, with hooks around each."""
-        outcomes = await asyncio.gather(*[self.send(message) for message in messages], return_exceptions=True)
+        """Send many messages, with hooks around each. One task posts all of them, which keeps their order."""
+        backpressure = self._open.backpressure
+        posted: list[asyncio.Future[SendResult]] = []
+        try:
+            for message in messages:
+                try:
+                    self._fitting(None, message)
+                    await backpressure.room(len(message.body))
+                    posted.append(self._posted(message, None))
+                except Exception as error:  # noqa: BLE001 (the result of this message; a hook may raise anything)
+                    posted.append(_failed(error))
+            outcomes = await asyncio.gather(*posted, return_exceptions=True)
+        finally:
+            for future in posted:
+                future.cancel()
         return checked(
             [as_exception(one) if isinstance(one, BaseException) else one for one in outcomes], return_exceptions
         )
@@ -271,14 +283,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         Raises: ClientError (nothing in it, mixed topics, a queue of another topic, delays, too large), and as `send`.
         """
         sender = self._open
-        if sender.backpressure.is_full:
-            await sender.backpressure.room()
         batch = list(messages)
-        began_ms = self.client.machine.clock.wall_ms()
-        sender = self._open
         if not batch:
             await sender.post_batch(batch, queue)  # It raises the reason.
         queue = self._fitting(queue, batch[0])
+        await sender.backpressure.room(sum(len(message.body) for message in batch))
+        began_ms = self.client.machine.clock.wall_ms()
+        sender = self._open
         result = await self._hooked(batch[0], queue, lambda: sender.post_batch(batch, queue))
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
@@ -408,6 +419,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be written. Raises: TopicNotFound, NetworkError, ClientError."""
         return list(await self._open.queues(topic))
+
+
+def _failed(error: Exception) -> "asyncio.Future[SendResult]":
+    failed: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
+    failed.set_exception(error)
+    failed.exception()  # Otherwise asyncio would log it if the caller is cancelled before it reads the outcomes.
+    return failed
 
 
 def _is_queue(chosen: object) -> bool:

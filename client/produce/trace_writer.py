@@ -2,11 +2,13 @@
 
 A trace never delays the traced operation. Up to QUEUE_MAX traces wait; if there are more, they are dropped and counted.
 They are sent when there are enough, or after FLUSH_MS: one message per traced topic, with the ids of the traced
-messages as its keys. If that fails, they are dropped, and this is logged.
+messages as its keys; more if the text or the ids are too long. If a message can't be sent, its traces are dropped, and
+this is logged.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -27,6 +29,8 @@ NULL = "null"
 QUEUE_MAX = 2_048
 BATCH_MAX = 10
 FLUSH_MS = 5_000
+# A message with more than 32,767 bytes of properties is refused, and the ids are only one of its properties.
+IDS_BYTES_MAX = 30_000
 SEND_TIMEOUT_MS = 5_000
 
 
@@ -98,33 +102,53 @@ class TraceWriter:
         sender = self._sender
         if not waiting or sender is None:
             return
-        messages = list(messages_of(waiting, self.topic))
         try:
             await sender.queues(self.topic)
-            await asyncio.gather(*[sender.post(message) for message in messages])
         except StaticfireError as error:
-            log.warning("traces_not_sent", group=self._group, count=len(waiting), reason=str(error))
+            self._failed(len(waiting), error)
+            return
+        await asyncio.gather(*[self._send(sender, *one) for one in messages_of(waiting, self.topic)])
+
+    async def _send(self, sender: Sender, message: Message, count: int) -> None:
+        """Send one message. If it fails, only its own traces are lost."""
+        try:
+            await sender.post(message)
+        except StaticfireError as error:
+            self._failed(count, error)
+
+    def _failed(self, count: int, error: StaticfireError) -> None:
+        log.warning("traces_not_sent", group=self._group, count=count, reason=str(error))
 
 
-def messages_of(traces: Sequence[Traced], topic: str) -> Iterable[Message]:
-    """Yield the messages that contain traces: one per traced topic, more if the text is too long."""
+def messages_of(traces: Sequence[Traced], topic: str) -> Iterable[tuple[Message, int]]:
+    """Yield the messages that contain traces, and how many: one per traced topic, more if they would be too long."""
     by_topic: dict[str, list[Traced]] = {}
     for traced in traces:
         by_topic.setdefault(traced.topic, []).append(traced)
     for of_topic in by_topic.values():
         texts: list[str] = []
-        ids: dict[str, None] = {}
-        chars = 0
+        ids: dict[str, int] = {}
+        chars = ids_bytes = 0
         for traced in of_topic:
-            text = encode_trace(traced.trace)
-            if texts and chars + len(text) >= TEXT_CHARS_MAX:
-                yield _message(topic, texts, ids)
-                texts, ids, chars = [], {}, 0
+            text, new = encode_trace(traced.trace), _ids_of(traced)
+            size = sum(new[key] for key in new if key not in ids)
+            if texts and (chars + len(text) >= TEXT_CHARS_MAX or ids_bytes + size > IDS_BYTES_MAX):
+                yield _message(topic, texts, ids), len(texts)
+                texts, ids, chars, ids_bytes = [], {}, 0, 0
+                size = sum(new.values())
             texts.append(text)
-            ids |= dict.fromkeys(key for each in traced.ids for key in each.split())
+            ids |= new
             chars += len(text)
-        yield _message(topic, texts, ids)
+            ids_bytes += size
+        yield _message(topic, texts, ids), len(texts)
 
 
-def _message(topic: str, texts: list[str], ids: dict[str, None]) -> Message:
+def _ids_of(traced: Traced) -> dict[str, int]:
+    """Return the ids and keys of a trace with their sizes in bytes; if there are too many, the first ones."""
+    sizes = {key: len(key.encode(errors="replace")) + 1 for each in traced.ids for key in each.split()}
+    ends = accumulate(sizes.values())
+    return {key: size for (key, size), end in zip(sizes.items(), ends, strict=True) if end <= IDS_BYTES_MAX}
+
+
+def _message(topic: str, texts: list[str], ids: Iterable[str]) -> Message:
     return Message(topic, "".join(texts).encode(), keys=tuple(ids))

@@ -64,7 +64,7 @@ class ConsumerAdmin:
         return ConsumerRunningInfo(
             properties=self._properties(data),
             subscription_set=data.subscription_data_set,
-            mq_table=queue_table(self._parts.held, self._parts.offsets, self._clock),
+            mq_table=queue_table(self._parts.held, self._parts.offsets, self._clock, has_listener=True),
             mq_pop_table=pop_table(self._parts.popped, self._clock),
             status_table={one.topic: self._statistics.consumption(one.topic) for one in data.subscription_data_set},
             jstack=stacks() if with_stacks else None,

@@ -170,6 +170,8 @@ class ProgramRun:
             "NAMESRV_ADDR": self._cluster.namesrv,
             "STATICFIRE_CONTROL": self._cluster.control,
         }
+        # An endpoint of the surrounding environment belongs to another cluster.
+        environment.pop("ROCKETMQ_ENDPOINT", None)
         if self._program.grpc:
             environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
         if self._settings.tls:

@@ -97,9 +97,9 @@ def _learn_event(usage: Usage, event: JournalRecord) -> None:
 
 def _learn_request(usage: Usage, request: JournalRecord) -> None:
     code = request.code
-    if code in SENDS and is_plain(request.topic):
-        usage.sends[request.topic] += 1
-        if "TRAN_MSG\x01true" in str(request.fields.get("properties", "")):
+    if code in SENDS:
+        usage.sends.update(filter(is_plain, topics_in(request)))
+        if is_plain(request.topic) and "TRAN_MSG\x01true" in str(request.fields.get("properties", "")):
             usage.half_topics.add(request.topic)
         return
     if code == ENDS:
@@ -116,6 +116,13 @@ def _learn_request(usage: Usage, request: JournalRecord) -> None:
     group.pulls += code in PULLS
     group.pops += code == POPS
     group.is_ordered |= code == LOCKS
+
+
+def topics_in(request: JournalRecord) -> list[str]:
+    """Return the topics of a send request, each once: a SEND_MANY may have messages of several."""
+    body = request.details.get("body") if request.code == "SEND_MANY" else None
+    named = [str(part.get("topic") or "") for part in body] if isinstance(body, list) else [request.topic]
+    return list(dict.fromkeys(named))
 
 
 def group_in_body(request: JournalRecord) -> str:

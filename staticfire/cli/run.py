@@ -63,6 +63,8 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
     environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
     if stand.control.token:
         environment["STATICFIRE_CONTROL_TOKEN"] = stand.control.token
+    # Within another `run`, the endpoint of its environment belongs to the outer cluster.
+    environment.pop("ROCKETMQ_ENDPOINT", None)
     if (endpoint := stand.cluster.plan.grpc_endpoint) is not None:
         environment["ROCKETMQ_ENDPOINT"] = endpoint
     if stand.cluster.client_tls is not None:

@@ -142,7 +142,7 @@ class RunningRocketMQ:
 
         async def are_dead() -> bool:
             nonlocal letters
-            letters = await self.dead_letters(group)
+            letters = await self._dead_letters(group, max(count, MESSAGES_MAX))
             return len(letters) >= count
 
         if not await comes_true(are_dead, timeout_s, self.clock, self.pause):
@@ -159,12 +159,15 @@ class RunningRocketMQ:
 
     async def dead_letters(self, group: str) -> "list[DeadLetter]":
         """Return the dead letters of a group, in the order in which they died."""
+        return await self._dead_letters(group, MESSAGES_MAX)
+
+    async def _dead_letters(self, group: str, limit: int) -> "list[DeadLetter]":
         await self._admin()
         from staticfire.client import DeadLetterQueue
 
         async with DeadLetterQueue(group, client=self._client) as queue:
             try:
-                return await queue.letters(MESSAGES_MAX)
+                return await queue.letters(limit)
             except GroupNotFound:
                 return []
 

@@ -25,34 +25,48 @@ if TYPE_CHECKING:
 CALM = "calm"
 SEEDS = 5
 WORDS = ("chaos", "seeds", "each", "only", "never")
-_CALM: "pytest.StashKey[dict[str, Evidence | None]]" = pytest.StashKey()
-"""What the brokers saw of calm tests, by the test's name without its parameters; None: it failed."""
+WEATHER = "_rocketmq_weather"
+"""The parameter that says which run of a test it is."""
+
+TestKey = tuple[str, tuple[tuple[str, int], ...]]
+"""A test with its own parameters, but without its weather."""
+_CALM: "pytest.StashKey[dict[TestKey, Evidence | None]]" = pytest.StashKey()
+"""What the brokers saw of calm tests; None: it failed."""
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
     """Repeat a test that has the marker."""
     marker = metafunc.definition.get_closest_marker("rocketmq")
-    if marker is None or "chaos" not in marker.kwargs or "_rocketmq_weather" not in metafunc.fixturenames:
+    if marker is None or "chaos" not in marker.kwargs or WEATHER not in metafunc.fixturenames:
         return
     seeds = marker.kwargs.get("seeds", SEEDS)
     is_whole = isinstance(seeds, int) and not isinstance(seeds, bool)
     count = seeds if is_whole and 1 <= seeds <= 10_000 else 0  # `begin` reports a wrong one, as a failure of the test.
     names = [CALM, *(f"seed-{seed}" for seed in range(1, count + 1))]
-    metafunc.parametrize("_rocketmq_weather", names, indirect=True, ids=names)
+    metafunc.parametrize(WEATHER, names, indirect=True, ids=names)
 
 
 def calm_first(items: list[pytest.Item]) -> None:
     """Exchange each calm run with the first run of the same test."""
-    first: dict[str, int] = {}
+    first: dict[TestKey, int] = {}
     for index, item in enumerate(items):
         call = getattr(item, "callspec", None)
-        name = None if call is None else call.params.get("_rocketmq_weather")
+        name = None if call is None else call.params.get(WEATHER)
         if name is None:
             continue
-        key = item.nodeid.partition("[")[0]
-        at = first.setdefault(key, index)
+        at = first.setdefault(_key_of(item), index)
         if name == CALM and at != index:
             items[at], items[index] = items[index], items[at]
+
+
+def _key_of(item: pytest.Item) -> TestKey:
+    """Return what the runs of a test have in common. Its own parameters are part of it: they may change what it uses.
+
+    All runs have the same objects as values. They needn't be hashable or comparable, so their identities are compared.
+    """
+    values: dict[str, object] = item.callspec.params  # type: ignore[attr-defined]  # The class is private in pytest.
+    own = sorted((name, id(value)) for name, value in values.items() if name != WEATHER)
+    return item.nodeid.partition("[")[0], tuple(own)
 
 
 def without_chaos(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +110,7 @@ class TestWeather:
         self._judge = judge
         self._words = words
         self._known = request.config.stash.setdefault(_CALM, {})
-        self._key = request.node.nodeid.partition("[")[0]
+        self._key = _key_of(request.node)
         self._began_ms = 0
         self._journals: JournalTails | None = None
         self._injection: FaultInjection | None = None

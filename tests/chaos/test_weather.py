@@ -107,6 +107,12 @@ def test_use_is_learnt_from_events_and_requests() -> None:
     assert learn([], [], []).is_empty
 
 
+def test_a_request_with_many_messages_is_a_send_to_each_of_their_topics() -> None:
+    many = request("SEND_MANY", "orders")
+    many.details["body"] = [{"topic": topic} for topic in ("orders", "bills", "%RETRY%billing", "bills")]
+    assert learn([], [many, send("bills", "1")], []).sends == {"orders": 1, "bills": 2}
+
+
 def test_unknown_kind_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean duplicate"):
         check_kinds(["duplicat"])

@@ -18,6 +18,12 @@ def test_command_finds_the_cluster_in_its_environment_and_has_stdout_for_itself(
     assert control.startswith("http://127.0.0.1:")
 
 
+def test_command_without_an_endpoint_does_not_get_that_of_a_surrounding_run() -> None:
+    show = "import os; print(os.environ.get('ROCKETMQ_ENDPOINT'))"
+    done = call("run", "--no-grpc", "--", sys.executable, "-c", show, ROCKETMQ_ENDPOINT="127.0.0.1:1")
+    assert (done.returncode, one_line(done.stdout)) == (0, "None")
+
+
 @pytest.mark.parametrize(
     ("script", "exit_code"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM), ("kill -KILL $$", 128 + 9)]
 )

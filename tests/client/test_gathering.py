@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings
-from staticfire.client.produce.backpressure import Backpressure
 from staticfire.protocol.errors import AnswerTimeout, ClientError, UsageError
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import BOTH_PROTOCOLS, NAMESRV, fake_cluster, rocketmq
@@ -162,18 +161,6 @@ async def test_a_send_that_is_refused_leaves_its_room_to_the_next(world: Simulat
         _, late = await asyncio.wait(sends, timeout=10)
         assert not late
     assert broker.journal.bodies == [b"first", b"under way", b"0", b"1", b"2"]
-
-
-async def test_a_send_that_is_cancelled_when_its_turn_comes_leaves_its_room_to_the_next() -> None:
-    backpressure = Backpressure(messages_max=1, bytes_max=100)
-    backpressure.messages = 1
-    first, second = [asyncio.create_task(backpressure.room()) for _ in range(2)]
-    await asyncio.sleep(0)
-    backpressure.remove(1, 0)
-    first.cancel()
-    async with asyncio.timeout(1):
-        await second
-    assert first.cancelled()
 
 
 async def test_send_many_continues_as_there_is_room(world: SimulatedWorld) -> None:

@@ -8,10 +8,12 @@ import pytest_asyncio
 
 from staticfire.broker.tables import BrokerTables
 from staticfire.client import Admin, ClientSettings, ConsumeFromWhere, Message, MessageQueue, Producer
+from staticfire.client.admin.faults import FaultAdmin
 from staticfire.client.copying.copier import CopyReport, CopyWish, copy_topic
 from staticfire.client.copying.plan import Bounds, pair_queues
 from staticfire.client.copying.queue_copy import read_records
 from staticfire.client.pull.pull_consumer import PullConsumer
+from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import GroupNotFound, NetworkError, TopicNotFound, UsageError
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
@@ -198,3 +200,28 @@ async def test_what_cant_be_copied_is_refused_in_words(production: Production, s
     await shop.admin.create_topic(TOPIC, queues=1)
     with pytest.raises(UsageError, match="already exists on broker-a with 1 queues, but needs 2"):
         await bring(production, shop)
+
+
+async def test_a_new_topic_gets_the_message_type_and_the_order_flag(production: Production, shop: Shop) -> None:
+    attributes = {"message.type": "FIFO"}
+    await production.admin.create_topic("steps", queues=2, order=True, attributes=attributes)
+    await production.producer.send(Message("steps", b"x", sharding_key="1"))
+    await bring(production, shop, CopyWish("steps"))
+    config = await shop.admin.topic_config("steps", "broker-a")
+    assert (config.attributes, config.order) == (attributes, True)
+
+
+async def test_a_topic_that_exists_already_keeps_its_message_type(production: Production, shop: Shop) -> None:
+    await production.admin.create_topic("steps", queues=2, attributes={"message.type": "FIFO"})
+    await shop.admin.create_topic("steps", queues=2, attributes={"message.type": "DELAY"})
+    await bring(production, shop, CopyWish("steps"))
+    assert (await shop.admin.topic_config("steps", "broker-a")).attributes == {"message.type": "DELAY"}
+
+
+async def test_a_source_that_does_not_return_its_topics_configuration_is_copied_anyway(
+    production: Production, shop: Shop
+) -> None:
+    await fill(production, 3)
+    rules = FaultAdmin(production.admin.client.pool, SOURCE)
+    await rules.add(parse_fault({"code": "GET_TOPIC_CONFIG", "answer": "REQUEST_CODE_NOT_SUPPORTED"}))
+    assert (await bring(production, shop)).copied == 3

@@ -5,7 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import MessageModel, OrderedStatus, PushConsumer, PushSettings
+from staticfire.client import (
+    ConsumeFromWhere,
+    MessageModel,
+    MessageQueue,
+    OrderedStatus,
+    PushConsumer,
+    PushSettings,
+)
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.explain.explanation import Explanation
 from staticfire.client.explain.facts import total
@@ -14,6 +21,7 @@ from staticfire.client.explain.gathering import FactsReader
 from staticfire.protocol.requests.statistics import GetMetrics
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.testing.progress import queues_left
 from tests.cases import first_and_slow
 from tests.protocols import NATIVE, ROCKETMQ
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever
@@ -241,6 +249,23 @@ async def test_a_broadcasting_group_is_as_far_behind_as_its_slowest_member(shop:
     await shop.until_heard(6)
     await shop.world.run_for(seconds=20)
     assert "billing: 2 members, 3 messages behind in orders" in (await explained(shop)).headline
+
+
+async def test_a_broadcasting_member_that_began_at_the_end_is_not_behind(shop: Shop) -> None:
+    await shop.send(*[b"old"] * 8)
+    await shop.start("one", message_model=MessageModel.BROADCASTING, consume_from_where=ConsumeFromWhere.LAST_OFFSET)
+    await shop.world.run_for(seconds=1)
+    ends = {MessageQueue(TOPIC, name, number): end for (name, number), end in shop.ends().items()}
+    assert "no backlog" in (await explained(shop)).headline
+    assert queues_left(ends, await shop.admin.group(GROUP)) == []
+
+
+async def test_a_broadcasting_member_that_has_consumed_nothing_is_behind_by_what_it_holds(shop: Shop) -> None:
+    first = ConsumeFromWhere.FIRST_OFFSET
+    await shop.send(b"1", b"2", b"3", queue=0)
+    await shop.start("one", forever, message_model=MessageModel.BROADCASTING, consume_from_where=first)
+    await shop.until_heard(3)
+    assert "3 messages behind" in (await explained(shop)).headline
 
 
 async def test_queues_that_are_not_read_are_not_in_the_lag(shop: Shop) -> None:

@@ -181,3 +181,24 @@ async def test_a_producer_that_closes_while_traces_are_sent_loses_none(
     async with Admin(NAMESRV, machine=machine) as admin:
         found = [message_id for message_id in sent if await admin.find(message_id, TRACE_TOPIC)]
     assert found == sent
+
+
+async def test_the_traces_of_many_messages_with_keys_are_sent_in_several_messages(
+    world: SimulatedWorld, machine: Machine
+) -> None:
+    async with Producer("shop", NAMESRV, traced(), machine) as producer:
+        results = await producer.send_many([Message(TOPIC, b"x", keys=f"{n:040}") for n in range(1_000)])
+    async with Admin(NAMESRV, machine=machine) as admin:
+        for name in (results[0].message_id, results[-1].message_id, f"{0:040}", f"{999:040}"):
+            assert await admin.find(name, TRACE_TOPIC), name
+
+
+async def test_the_trace_of_a_large_batch_is_found_by_its_first_ids(world: SimulatedWorld, machine: Machine) -> None:
+    async with Producer("shop", NAMESRV, traced(), machine) as producer:
+        result = await producer.send_batch([Message(TOPIC, b"x") for _ in range(1_000)])
+        other = await producer.send(Message("refunds", b"x"))
+    first, *_, last = result.message_id.split(",")
+    assert len(await events(machine, first)) == 1
+    assert len(await events(machine, other.message_id)) == 1
+    async with Admin(NAMESRV, machine=machine) as admin:
+        assert await admin.find(last, TRACE_TOPIC) == []

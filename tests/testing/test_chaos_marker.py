@@ -1,9 +1,12 @@
 """`@pytest.mark.rocketmq(chaos="mild")`: a test without faults, then under those of seeds."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from staticfire.protocol.errors import UsageError
-from staticfire.testing.weather import judge_of, without_chaos
+from staticfire.testing.weather import calm_first, judge_of, without_chaos
 
 TEST = """
 import threading
@@ -34,6 +37,18 @@ def test_billing(rocketmq, request):
             if {waits_for_member} and "seed" in request.node.name:
                 rocketmq.wait_for(lambda: rocketmq.cluster.journal("left", client=CLIENT_ID))
 """
+PARAMETRIZED = """
+import pytest
+from staticfire import Message, Producer, ProducerSettings
+
+@pytest.mark.rocketmq(chaos="mild", seeds=1, only="duplicate")
+@pytest.mark.parametrize("topic", ["orders", "refunds"])
+def test_sends(rocketmq, topic):
+    rocketmq.create_topic(topic)
+    with Producer("shop", rocketmq.namesrv, ProducerSettings(client=rocketmq.client_settings)) as shop:
+        for number in range(20):
+            shop.send(Message(topic, b"1 book", keys=str(number)))
+"""
 MARKER = 'chaos="mild", seeds=2, only="duplicate", each="orders -> invoices by key"'
 
 
@@ -60,6 +75,29 @@ def test_right_test_passes_for_each_seed(pytester: pytest.Pytester) -> None:
 def test_brokers_that_check_signatures_or_speak_only_tls(pytester: pytest.Pytester, more: str) -> None:
     marker = f'chaos="mild", seeds=1, only="rebalance", each="orders -> invoices by key", {more}'
     run(pytester, marker, is_right=True, waits_for_member=True).assert_outcomes(passed=2)
+
+
+def test_a_parametrized_test_is_planned_by_its_own_calm_run(pytester: pytest.Pytester) -> None:
+    """The faults of a seed for another parameter's topic would hit nothing, and the test would be skipped."""
+    pytester.makepyfile(PARAMETRIZED)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-o", "filterwarnings=default")
+    result.assert_outcomes(passed=4)
+
+
+class Run:
+    """An item of pytest, as far as its order matters."""
+
+    def __init__(self, weather: str, topics: list[str]) -> None:
+        self.nodeid = f"t.py::test_sends[{weather}-{topics}]"
+        self.callspec = SimpleNamespace(params={"_rocketmq_weather": weather, "topics": topics})
+
+
+def test_each_parameter_begins_with_its_calm_run() -> None:
+    one, two = ["orders"], ["refunds"]
+    given = [Run("seed-1", one), Run("seed-1", two), Run("calm", two), Run("seed-2", one), Run("calm", one)]
+    items: list[Any] = list(given)
+    calm_first(items)
+    assert items == [given[4], given[2], given[1], given[3], given[0]]
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,23 @@ def test_dies(rocketmq):
     result.assert_outcomes(passed=1)
 
 
+def test_more_dead_letters_than_a_thousand_are_waited_for(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from staticfire import Producer, ProducerSettings
+
+def test_many_die(rocketmq):
+    dead = "%DLQ%billing"
+    rocketmq.create_topic(dead, queues=1)
+    with Producer("shop", rocketmq.namesrv, ProducerSettings(client=rocketmq.client_settings)) as shop:
+        shop.send_many([Message(dead, b"x") for _ in range(1_001)])
+    assert len(rocketmq.wait_dead("billing", 1_001)) == 1_001
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_popped_messages_are_waited_for_until_they_are_acknowledged(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

@@ -33,10 +33,20 @@ def properties_of(client: ClusterClient, data: ConsumerData, began_ms: int) -> d
     }
 
 
-def queue_table(held: AssignedQueues, offsets: OffsetStore, clock: Clock) -> dict[WireQueue, ProcessQueueInfo]:
-    """Return the state of the queues that a consumer pulls."""
+def queue_table(
+    held: AssignedQueues, offsets: OffsetStore, clock: Clock, has_listener: bool = False
+) -> dict[WireQueue, ProcessQueueInfo]:
+    """Return the state of the queues that a consumer pulls.
+
+    `has_listener`: messages stay in the cache until they are consumed (otherwise: until they are polled). Then the
+    offset is also known of a queue for which none is in memory yet.
+    """
     queues = {queue: held.find(queue) for queue in held.queues}
-    return {WireQueue(*queue): _queue_info(one, offsets, clock) for queue, one in queues.items() if one is not None}
+    return {
+        WireQueue(*queue): _queue_info(one, offsets, clock, has_listener)
+        for queue, one in queues.items()
+        if one is not None
+    }
 
 
 def pop_table(popped: "PopQueues | None", clock: Clock) -> dict[WireQueue, PopQueueInfo]:
@@ -52,11 +62,17 @@ def pop_table(popped: "PopQueues | None", clock: Clock) -> dict[WireQueue, PopQu
     }
 
 
-def _queue_info(queue: AssignedQueue[Any], offsets: OffsetStore, clock: Clock) -> ProcessQueueInfo:
+def _queue_info(queue: AssignedQueue[Any], offsets: OffsetStore, clock: Clock, has_listener: bool) -> ProcessQueueInfo:
     wall_before_ms = clock.wall_ms() - clock.uptime_ms()
     cache, smallest = queue.cache, queue.cache.smallest_offset
+    consumed = offsets.memory(queue.queue)
+    if consumed < 0 and has_listener:
+        # The member has consumed nothing since it took the queue, perhaps at the end. RocketMQ's client queries its
+        # offset store then, and reports -1 if that has none. With 0 or -1 the member would seem to lag by all messages
+        # before its start.
+        consumed = queue.next_offset if smallest is None else smallest
     return ProcessQueueInfo(
-        commit_offset=max(offsets.memory(queue.queue), 0),
+        commit_offset=max(consumed, 0),
         cached_msg_min_offset=smallest or 0,
         cached_msg_max_offset=0 if smallest is None else cache.next_offset - 1,
         cached_msg_count=len(cache),
