@@ -150,7 +150,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     ) -> SendResult:
         sender = self._open
         queue = self._fitting(await self._selected(message, queue, selector, key), message)
-        await sender.backpressure.room(len(message.body))
+        if sender.backpressure.is_full:
+            await sender.backpressure.room(len(message.body))
         return await self._posted(message, queue)
 
     async def _selected(
