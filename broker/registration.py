@@ -39,6 +39,9 @@ UNREGISTER_TIMEOUT_MS = 1_000
 LIVES = 3
 # RocketMQ waits for up to 24 s. By then the producer whose topic it is has given up.
 ANNOUNCED_MS_MAX = 1_000
+# How long a broker that starts waits for message time before it delivers by its own time. A lost packet is sent again
+# after a second.
+TIME_KNOWN_MS_MAX = 3_000
 
 
 class Registration:
@@ -94,6 +97,11 @@ class Registration:
         finally:
             for one in waiting:
                 one.cancel()
+
+    async def time_known(self) -> None:
+        """Wait until the first nameserver has responded with message time, but not long if it is away."""
+        for address in self.nameservers[:1]:
+            await _wait(self._registered[address], TIME_KNOWN_MS_MAX)
 
     async def announced(self) -> None:
         """Wait until the nameservers have received all changes so far, but not long if one of them is unreachable."""
@@ -219,13 +227,9 @@ class Registration:
 
     def _follow_clock(self, answer: RegistrationAnswer) -> None:
         """Set the nameserver's time: this broker is new, or was unreachable when the time was set."""
-        clock = self._state.clock
-        if answer.clock is None:
-            return
         try:
-            reading = ClockReading.parse(answer.clock)
-            if reading.epoch > clock.epoch:
-                clock.set(reading)
+            if answer.clock is not None:
+                self._state.follow_clock(ClockReading.parse(answer.clock))
         except (StorageError, ProtocolError) as error:
             log.error("clock_not_followed", error=str(error))
 

@@ -2,6 +2,9 @@
 
 It starts as the machine's wall clock, and can be frozen, set, or run at another rate. It never goes back. A new setting
 is saved in a file before it is used, so that a broker that is killed continues in the same message time.
+
+A broker that starts, or becomes the master, doesn't know whether time was changed meanwhile. Until it has the
+nameserver's time, nothing becomes due, and its own time is a guess that may still be corrected downwards.
 """
 
 from collections.abc import Callable
@@ -30,21 +33,41 @@ class MessageClock:
         self._path = path
         self._face = ClockFace()
         self._is_wall = True
+        self._not_before_ms = MessageMs(0)
+        self._has_begun = False
         self.shown_ms = MessageMs(0)
         """The last time that was returned.
 
         Code that needs no newer time, as for the messages of one burst, can use it.
         """
         self._listeners: list[Callable[[], None]] = []
+        self._on_begin: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever the time was set, so that code that waits for a due time checks again."""
         self._listeners.append(listener)
 
+    def on_begin(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when messages may become due."""
+        self._on_begin.append(listener)
+
     def begin_anew(self) -> None:
         """Forget the listeners and the last time returned, because records with that time will be removed."""
         self._listeners.clear()
-        self.shown_ms = MessageMs(0)
+        self._on_begin.clear()
+        self.shown_ms = self._not_before_ms = MessageMs(0)
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Let messages become due: the broker has the nameserver's time, or doesn't wait for it any longer."""
+        self._has_begun = True
+        for listener in self._on_begin:
+            listener()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether messages may become due. A slave's clock never begins."""
+        return self._has_begun
 
     @property
     def is_wall(self) -> bool:
@@ -82,22 +105,28 @@ class MessageClock:
         return max(0, int((message_ms - self.message_ms()) / self._face.rate + 0.999))
 
     def not_before(self, message_ms: MessageMs) -> None:
-        """Don't return an earlier time than that: the last stored time before a restart."""
+        """Never return an earlier time than that: the last stored time."""
+        self._not_before_ms = max(self._not_before_ms, message_ms)
         self.shown_ms = max(self.shown_ms, message_ms)
 
     def set(self, reading: ClockReading) -> None:
         """Set the time, but not before the last time returned. Raises: StorageError (it can't be saved).
 
         A running clock may be a few milliseconds ahead of the time that the nameserver sent. It never goes back, so the
-        caller must read it afterwards.
+        caller must read it afterwards. Before `begin` it may go back to the last stored time.
         """
-        shown_ms = max(reading.message_ms, self.shown_ms)
+        shown_ms = max(reading.message_ms, self.shown_ms if self._has_begun else self._not_before_ms)
         face = ClockFace.showing(replace(reading, message_ms=shown_ms), self._wall_ms())
         self._keep(face)
         self._face, self._is_wall = face, False
         self.shown_ms = MessageMs(shown_ms)
         for listener in self._listeners:
             listener()
+
+    def follow(self, reading: ClockReading) -> None:
+        """Set the nameserver's time, if it is newer than this clock's setting. Raises: StorageError."""
+        if reading.epoch > self.epoch:
+            self.set(reading)
 
     def reading(self) -> ClockReading:
         """Return the current setting and time."""
