@@ -144,6 +144,7 @@ class Registration:
                 await self._register(address, None if whole else names)
             except (NetworkError, BrokerAnswer, ProtocolError) as error:
                 log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
+                self._keep_time_running(address)
                 self._failing.add(address)
                 self._registered[address].clear()
                 self._announced[address].set()
@@ -232,6 +233,14 @@ class Registration:
                 self._state.follow_clock(ClockReading.parse(answer.clock))
         except (StorageError, ProtocolError) as error:
             log.error("clock_not_followed", error=str(error))
+
+    def _keep_time_running(self, address: str) -> None:
+        """Let time continue if it was stopped only for a move by the nameserver that is away now."""
+        if address == self.nameservers[0]:
+            try:
+                self._state.clock.continue_alone()
+            except StorageError as error:
+                log.error("clock_not_continued", error=str(error))
 
     @property
     def address(self) -> str:

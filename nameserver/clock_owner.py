@@ -19,6 +19,8 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from staticfire.nameserver.following_brokers import FollowingBrokers
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.codes import ResponseCode
@@ -87,9 +89,12 @@ class ClockOwner:
     # -- the brokers that follow ---------------------------------------------------------------------------------
 
     def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
-        """Add a broker; return the reading that it must show. A restarted nameserver learns the time from brokers."""
+        """Add a broker; return the reading that it must show. A restarted nameserver learns the time from brokers.
+
+        If the last nameserver ended during a move, time continues: the caller who moved it knows that it failed.
+        """
         if reading.epoch > self.face.epoch:
-            self._show(ClockFace.showing(reading, self._clock.wall_ms()))
+            self._show(ClockFace.showing(reading.continued(), self._clock.wall_ms()))
         self.brokers.add(connection, name)
         return self.reading()
 
@@ -108,6 +113,11 @@ class ClockOwner:
 
     def reading(self) -> ClockReading:
         return self.face.reading(self._clock.wall_ms())
+
+    def shown(self) -> ClockReading:
+        """Return the reading for users: during an advance, the clock is frozen."""
+        reading = self.reading()
+        return replace(reading, mode=FROZEN) if self._driving and self.face.stands else reading
 
     # -- moves ---------------------------------------------------------------------------------------------------
 
@@ -139,9 +149,9 @@ class ClockOwner:
 
     async def _drive(self, what: str, target: Callable[[int], int], settle_ms_max: int) -> Advanced:
         self._take_wheel(what)
-        mode, rate = self.face.mode, self.face.rate
+        mode, rate = self.face.mode, self.face.rate_after or self.face.rate
         try:
-            await self._set_all(FROZEN, 0.0, self.message_ms())
+            await self._stop_all(self.message_ms())
             return await self._advance(target(self.message_ms()), settle_ms_max)
         finally:
             self._driving = ""
@@ -168,9 +178,7 @@ class ClockOwner:
 
     async def _step(self, message_ms: int) -> tuple[Advanced, list[str]]:
         """Set all brokers to a time, then let all deliver what is due; return the result, and which brokers refused."""
-        await self._set_all(
-            self.face.mode if self.face.mode == SKIPPING else FROZEN, 0.0, max(message_ms, self.message_ms())
-        )
+        await self._stop_all(max(message_ms, self.message_ms()))
         answers = await self.brokers.ask_all(DeliverDue())
         done = [answer for answer in answers.values() if isinstance(answer, DeliverAnswer)]
         refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
@@ -233,10 +241,11 @@ class ClockOwner:
 
     def _show(self, face: ClockFace) -> None:
         self.face = face
+        shown = self.shown()
         for connection in self._watchers:
             # One that doesn't read would only collect them.
             if connection.is_open and connection.writable() is None:
-                connection.tell(ClockMoved(face.epoch, face.mode, face.rate, face.base_ms))
+                connection.tell(ClockMoved(shown.epoch, shown.mode, shown.rate, face.base_ms))
         if face.mode == SKIPPING:
             self._skipping.set()
         else:
@@ -282,12 +291,22 @@ class ClockOwner:
     # -- requests to brokers -------------------------------------------------------------------------------------
 
     async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
-        """Set the same time on all brokers. Brokers never go back: if one is ahead, the others are set to its time."""
+        """Set the same time, mode and rate on all brokers."""
+        await self._send_all(lambda ms: self.face.moved(self._clock.wall_ms(), mode, rate, ms), message_ms)
+
+    async def _stop_all(self, message_ms: int) -> None:
+        """Set the same time on all brokers, for a move. After the move, time has its mode and rate again."""
+        await self._send_all(lambda ms: self.face.stopped(self._clock.wall_ms(), ms), message_ms)
+
+    async def _send_all(self, next_face: Callable[[int], ClockFace], message_ms: int) -> None:
+        """Set the clocks of all brokers. They never go back: if one is ahead, the others are set to its time."""
         for _ in range(2):
-            self._show(self.face.moved(self._clock.wall_ms(), mode, rate, message_ms))
-            answers = await self.brokers.ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
+            face = next_face(message_ms)
+            self._show(face)
+            request = SetBrokerClock(face.epoch, face.mode, face.rate, message_ms, face.rate_after)
+            answers = await self.brokers.ask_all(request)
             shown = [answer.message_ms for answer in answers.values() if isinstance(answer, BrokerClockAnswer)]
-            if rate > 0 or max(shown, default=0) <= message_ms:
+            if face.rate > 0 or max(shown, default=0) <= message_ms:
                 return
             message_ms = max(shown)
 

@@ -60,7 +60,7 @@ class ClockControl:
         If the clock is frozen, messages that become due wait for DELIVER_DUE; otherwise they are delivered.
         """
         request: SetBrokerClock = call.request
-        reading = ClockReading(request.epoch, request.mode, request.rate, request.message_ms)
+        reading = ClockReading(request.epoch, request.mode, request.rate, request.message_ms, request.rate_after)
         self._state.set_clock(reading)
         return BrokerClockAnswer(self._clock.message_ms())
 

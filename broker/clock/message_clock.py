@@ -124,13 +124,22 @@ class MessageClock:
             listener()
 
     def follow(self, reading: ClockReading) -> None:
-        """Set the nameserver's time, if it is newer than this clock's setting. Raises: StorageError."""
-        if reading.epoch > self.epoch:
+        """Set the nameserver's time, if it differs from this clock's setting. Raises: StorageError.
+
+        With the same epoch, the rate differs if this broker didn't know whether a move was still in progress.
+        """
+        if reading.epoch > self.epoch or (reading.epoch == self.epoch and reading.rate != self._face.rate):
             self.set(reading)
+
+    def continue_alone(self) -> None:
+        """Let time continue if it was stopped for a move: the nameserver is away. Raises: StorageError."""
+        if self._face.rate_after > 0:
+            self.set(self.reading().continued())
 
     def reading(self) -> ClockReading:
         """Return the current setting and time."""
-        return ClockReading(self._face.epoch, self._face.mode, self._face.rate, self.message_ms())
+        face = self._face
+        return ClockReading(face.epoch, face.mode, face.rate, self.message_ms(), face.rate_after)
 
     def restore(self) -> None:
         """Restore the setting of the last process. Raises: StorageError (the file can't be read)."""
@@ -159,7 +168,8 @@ class MessageClock:
 def _read_face(data: bytes) -> ClockFace:
     """Return the content of the file. Raises: msgspec.MsgspecError, ValueError (an impossible time or rate)."""
     face = msgspec.json.decode(data.split(b"\n", 1)[0], type=ClockFace)
-    is_possible = face.mode in MODES and 0 <= face.rate <= RATE_MAX and face.epoch >= 0
+    is_possible = face.mode in MODES and face.epoch >= 0
+    is_possible &= 0 <= face.rate <= RATE_MAX and 0 <= face.rate_after <= RATE_MAX
     if not is_possible or not 0 <= face.base_ms <= MOMENT_MS_MAX or not 0 <= face.base_wall_ms <= MOMENT_MS_MAX:
         raise ValueError(f"a clock can't be {face.mode} at {face.rate}, {face.base_ms} at {face.base_wall_ms}")
     return face
