@@ -74,7 +74,7 @@ class BrokerCore(Service):
         self._replication = self._make_replication()
         self._clients = families.clients
         self._clock_control = ClockControl(
-            self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
+            self._state, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
         )
         self.nameserver_requests = Dispatcher(self.settle)
         self._clock_control.register(self.nameserver_requests)
@@ -129,11 +129,17 @@ class BrokerCore(Service):
         if not self._is_slave:
             self.waiting.start(self.spawn, self.pause_for)
             self.pops.start()
+            self.spawn(self._begin_time(), "message_time")
         self._start_loops()
         if not is_replaced:
             await self.registration.registered()
         if self._is_first:
             await self._replication.ready()
+
+    async def _begin_time(self) -> None:
+        """Deliver as soon as message time is known: it may have been frozen since this broker knew it."""
+        await self.registration.time_known()
+        self._state.clock.begin()
 
     async def _open(self) -> None:
         """Read what the folder has, correct it, and make the corrections durable. Raises: StorageError."""

@@ -39,6 +39,9 @@ UNREGISTER_TIMEOUT_MS = 1_000
 LIVES = 3
 # RocketMQ waits for up to 24 s. By then the producer whose topic it is has given up.
 ANNOUNCED_MS_MAX = 1_000
+# How long a broker that starts waits for message time before it delivers by its own time. A lost packet is sent again
+# after a second.
+TIME_KNOWN_MS_MAX = 3_000
 
 
 class Registration:
@@ -95,6 +98,11 @@ class Registration:
             for one in waiting:
                 one.cancel()
 
+    async def time_known(self) -> None:
+        """Wait until the first nameserver has responded with message time, but not long if it is away."""
+        for address in self.nameservers[:1]:
+            await _wait(self._registered[address], TIME_KNOWN_MS_MAX)
+
     async def announced(self) -> None:
         """Wait until the nameservers have received all changes so far, but not long if one of them is unreachable."""
         with suppress(TimeoutError):
@@ -136,6 +144,7 @@ class Registration:
                 await self._register(address, None if whole else names)
             except (NetworkError, BrokerAnswer, ProtocolError) as error:
                 log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
+                self._keep_time_running(address)
                 self._failing.add(address)
                 self._registered[address].clear()
                 self._announced[address].set()
@@ -219,15 +228,19 @@ class Registration:
 
     def _follow_clock(self, answer: RegistrationAnswer) -> None:
         """Set the nameserver's time: this broker is new, or was unreachable when the time was set."""
-        clock = self._state.clock
-        if answer.clock is None:
-            return
         try:
-            reading = ClockReading.parse(answer.clock)
-            if reading.epoch > clock.epoch:
-                clock.set(reading)
+            if answer.clock is not None:
+                self._state.follow_clock(ClockReading.parse(answer.clock))
         except (StorageError, ProtocolError) as error:
             log.error("clock_not_followed", error=str(error))
+
+    def _keep_time_running(self, address: str) -> None:
+        """Let time continue if it was stopped only for a move by the nameserver that is away now."""
+        if address == self.nameservers[0]:
+            try:
+                self._state.clock.continue_alone()
+            except StorageError as error:
+                log.error("clock_not_continued", error=str(error))
 
     @property
     def address(self) -> str:

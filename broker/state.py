@@ -8,6 +8,7 @@ from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.permissions import READ, WRITE
+from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.machine import DiskUse, Machine
 
 
@@ -40,6 +41,16 @@ class BrokerState(msgspec.Struct):
         self._permit()
         for keeper in self._keepers:
             keeper(settings)
+
+    def set_clock(self, reading: ClockReading) -> None:
+        """Set message time as the nameserver has moved it. Raises: StorageError."""
+        self.clock.not_before(self.store.last_stored_ms)
+        self.clock.set(reading)
+
+    def follow_clock(self, reading: ClockReading) -> None:
+        """Set the time with which the nameserver responded to a registration. Raises: StorageError."""
+        self.clock.not_before(self.store.last_stored_ms)
+        self.clock.follow(reading)
 
     def be_read_only(self, is_read_only: bool) -> None:
         """Revoke the write permission, or restore what brokerPermission allows."""

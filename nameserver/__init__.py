@@ -7,5 +7,5 @@
 - `min_broker_ids.py`, `min_id_notices.py`: notify a broker's replicas when their lowest id changes
 - `controller.py`: masters, slaves and elections, for RocketMQ's tools
 - `kv_config.py`: key-value configuration
-- `clock_owner.py`: moves message time on all brokers together
+- `clock_owner.py`: moves message time on all brokers together; `following_brokers.py`: its requests to them
 """

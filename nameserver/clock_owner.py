@@ -19,10 +19,13 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from staticfire.nameserver.following_brokers import FollowingBrokers
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NetworkError, NotAtRest, ProtocolError
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NetworkError, NotAtRest
 from staticfire.protocol.requests.clock import (
     FROZEN,
     SKIPPING,
@@ -45,12 +48,12 @@ from staticfire.runtime.service import Pause
 log = logger("nameserver")
 
 SETTLE_MS_MAX = 30_000
-BROKER_TIMEOUT_MS = 10_000
-# The timeout for a broker that didn't respond the last time.
-SILENT_TIMEOUT_MS = 1_000
 REST_WAIT_MS_MAX = 1_000
 # How often a skipping clock checks whether a message is due, and how often a lost broker is looked for.
 IDLE_MS = 5
+# How long a skipping clock waits for a broker whose connection was lost. If that broker restarts, its messages would be
+# late otherwise.
+LOST_MS_MAX = 10_000
 # A skipping clock takes what is due within this time in one step, when due times are dense. RocketMQ's delayed messages
 # are as late: it checks a delay level as rarely (ScheduleMessageService.DELAY_FOR_A_WHILE).
 SKIP_SPAN_MS = 100
@@ -74,32 +77,30 @@ class ClockOwner:
         self._clock = clock
         self._pause = pause
         self.face = ClockFace()
-        self.brokers: dict[Connection, str] = {}
-        """The names of the brokers that follow this clock, by the connection that each registered on."""
+        self.brokers = FollowingBrokers(clock)
         self._watchers: dict[Connection, None] = {}
         """The connections that get each change of the clock."""
         self._skipping = asyncio.Event()
-        self._silent: set[str] = set()
-        """The brokers that didn't respond the last time."""
         self._skipped_to_ms = 0
         """The time of the last step of a skipping clock."""
         self._driving = ""
         """The move that is in progress. A second one at the same time is refused."""
-        self._expected: set[str] = set()
-        """The brokers that were connected when a move began. The move waits for one that is restarting."""
 
     # -- the brokers that follow ---------------------------------------------------------------------------------
 
     def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
-        """Add a broker; return the reading that it must show. A restarted nameserver learns the time from brokers."""
+        """Add a broker; return the reading that it must show. A restarted nameserver learns the time from brokers.
+
+        If the last nameserver ended during a move, time continues: the caller who moved it knows that it failed.
+        """
         if reading.epoch > self.face.epoch:
-            self._show(ClockFace.showing(reading, self._clock.wall_ms()))
-        self.brokers[connection] = name
+            self._show(ClockFace.showing(reading.continued(), self._clock.wall_ms()))
+        self.brokers.add(connection, name)
         return self.reading()
 
     def left(self, connection: Connection) -> None:
         """Forget a broker, or a watcher, whose connection was lost."""
-        self.brokers.pop(connection, None)
+        self.brokers.remove(connection)
         self._watchers.pop(connection, None)
 
     def watched_by(self, connection: Connection) -> None:
@@ -112,6 +113,11 @@ class ClockOwner:
 
     def reading(self) -> ClockReading:
         return self.face.reading(self._clock.wall_ms())
+
+    def shown(self) -> ClockReading:
+        """Return the reading for users: during an advance, the clock is frozen."""
+        reading = self.reading()
+        return replace(reading, mode=FROZEN) if self._driving and self.face.stands else reading
 
     # -- moves ---------------------------------------------------------------------------------------------------
 
@@ -143,9 +149,9 @@ class ClockOwner:
 
     async def _drive(self, what: str, target: Callable[[int], int], settle_ms_max: int) -> Advanced:
         self._take_wheel(what)
-        mode, rate = self.face.mode, self.face.rate
+        mode, rate = self.face.mode, self.face.rate_after or self.face.rate
         try:
-            await self._set_all(FROZEN, 0.0, self.message_ms())
+            await self._stop_all(self.message_ms())
             return await self._advance(target(self.message_ms()), settle_ms_max)
         finally:
             self._driving = ""
@@ -172,10 +178,8 @@ class ClockOwner:
 
     async def _step(self, message_ms: int) -> tuple[Advanced, list[str]]:
         """Set all brokers to a time, then let all deliver what is due; return the result, and which brokers refused."""
-        await self._set_all(
-            self.face.mode if self.face.mode == SKIPPING else FROZEN, 0.0, max(message_ms, self.message_ms())
-        )
-        answers = await self._ask_all(DeliverDue())
+        await self._stop_all(max(message_ms, self.message_ms()))
+        answers = await self.brokers.ask_all(DeliverDue())
         done = [answer for answer in answers.values() if isinstance(answer, DeliverAnswer)]
         refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
         complaints = [f"broker {name} can't deliver due messages: {remark}" for name, remark in refused.items()]
@@ -192,6 +196,7 @@ class ClockOwner:
             if self._driving or not self.brokers:
                 await self._pause(IDLE_MS)
                 continue
+            self.brokers.forget_lost(LOST_MS_MAX)
             try:
                 await self._skip_once()
             except NotAtRest as error:
@@ -204,10 +209,12 @@ class ClockOwner:
 
     async def _skip_once(self) -> None:
         rests = await self._rest(REST_WAIT_MS_MAX)
-        due_ms = _earliest(rests, _skips_to)
+        due_ms = _earliest(rests, _next_due)
         if self._driving or self.face.mode != SKIPPING:
             return
-        if due_ms is None:
+        # No broker's messages let time skip past the work of another broker's clients.
+        is_work_next = any(rest.next_due_ms == due_ms and rest.skips_to_ms < 0 for rest in rests)
+        if due_ms is None or is_work_next:
             await self._let_run()
             await self._pause(IDLE_MS)
             return
@@ -234,10 +241,11 @@ class ClockOwner:
 
     def _show(self, face: ClockFace) -> None:
         self.face = face
+        shown = self.shown()
         for connection in self._watchers:
             # One that doesn't read would only collect them.
             if connection.is_open and connection.writable() is None:
-                connection.tell(ClockMoved(face.epoch, face.mode, face.rate, face.base_ms))
+                connection.tell(ClockMoved(shown.epoch, shown.mode, shown.rate, face.base_ms))
         if face.mode == SKIPPING:
             self._skipping.set()
         else:
@@ -248,13 +256,13 @@ class ClockOwner:
             words = f"another change of message time is in progress ({self._driving}); wait until it ends"
             raise ClockBusy(ResponseCode.CLOCK_BUSY, words)
         self._driving = what
-        self._expected = set(self.brokers.values())
+        self.brokers.begin_move()
 
     # -- rest ----------------------------------------------------------------------------------------------------
 
     async def next_due_ms(self) -> int | None:
         """Return when the next message on any broker is due."""
-        return _earliest(_rests(await self._ask_all(GetRest(0))), _next_due)
+        return _earliest(_rests(await self.brokers.ask_all(GetRest(0))), _next_due)
 
     async def _rest(self, settle_ms_max: int) -> list[RestAnswer]:
         """Wait until all brokers are at rest; return their last answers. Raises: NotAtRest."""
@@ -262,11 +270,11 @@ class ClockOwner:
         seen: dict[str, int] = {}
         while True:
             left_ms = settle_ms_max - (self._clock.uptime_ms() - began_ms)
-            missing = sorted(self._expected - set(self.brokers.values()))
+            missing = self.brokers.lost
             answers: dict[str, Answer] = {}
             if not missing:
                 wait_ms = 0 if seen else max(0, min(left_ms, REST_WAIT_MS_MAX))
-                answers = await self._ask_all(GetRest(wait_ms), wait_ms)
+                answers = await self.brokers.ask_all(GetRest(wait_ms), wait_ms)
             rests = _rests(answers)
             if not missing and len(rests) == len(answers) and all(rest.at_rest for rest in rests):
                 counters = {name: rest.activity for name, rest in zip(answers, rests, strict=True)}
@@ -283,36 +291,24 @@ class ClockOwner:
     # -- requests to brokers -------------------------------------------------------------------------------------
 
     async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
-        """Set the same time on all brokers. Brokers never go back: if one is ahead, the others are set to its time."""
+        """Set the same time, mode and rate on all brokers."""
+        await self._send_all(lambda ms: self.face.moved(self._clock.wall_ms(), mode, rate, ms), message_ms)
+
+    async def _stop_all(self, message_ms: int) -> None:
+        """Set the same time on all brokers, for a move. After the move, time has its mode and rate again."""
+        await self._send_all(lambda ms: self.face.stopped(self._clock.wall_ms(), ms), message_ms)
+
+    async def _send_all(self, next_face: Callable[[int], ClockFace], message_ms: int) -> None:
+        """Set the clocks of all brokers. They never go back: if one is ahead, the others are set to its time."""
         for _ in range(2):
-            self._show(self.face.moved(self._clock.wall_ms(), mode, rate, message_ms))
-            answers = await self._ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
+            face = next_face(message_ms)
+            self._show(face)
+            request = SetBrokerClock(face.epoch, face.mode, face.rate, message_ms, face.rate_after)
+            answers = await self.brokers.ask_all(request)
             shown = [answer.message_ms for answer in answers.values() if isinstance(answer, BrokerClockAnswer)]
-            if rate > 0 or max(shown, default=0) <= message_ms:
+            if face.rate > 0 or max(shown, default=0) <= message_ms:
                 return
             message_ms = max(shown)
-
-    async def _ask_all(self, request: Request, waits_ms: int = 0) -> dict[str, Answer]:
-        """Send a request to every broker. One that is lost meanwhile counts as refusing; registering gives it the
-        clock.
-
-        `waits_ms`: how long a broker may wait before it responds.
-        """
-        by_name = {name: connection for connection, name in self.brokers.items()}
-        answers = await asyncio.gather(*(self._ask(name, by_name[name], request, waits_ms) for name in by_name))
-        return dict(zip(by_name, answers, strict=True))
-
-    async def _ask(self, name: str, connection: Connection, request: Request, waits_ms: int) -> Answer:
-        answers_in_ms = SILENT_TIMEOUT_MS if name in self._silent else BROKER_TIMEOUT_MS
-        try:
-            answer = await connection.ask(request, waits_ms + answers_in_ms)
-        except (NetworkError, ProtocolError) as error:
-            self._silent.add(name)
-            return Answer(code=int(ResponseCode.SYSTEM_ERROR), remark=str(error))
-        self._silent.discard(name)
-        if answer.code != ResponseCode.SUCCESS:
-            log.warning("clock_refused", broker=name, code=answer.code, remark=answer.remark)
-        return answer
 
 
 def _rests(answers: dict[str, Answer]) -> list[RestAnswer]:
@@ -326,10 +322,6 @@ def _earliest(rests: list[RestAnswer], time_of: Callable[[RestAnswer], int]) -> 
 
 def _next_due(rest: RestAnswer) -> int:
     return rest.next_due_ms
-
-
-def _skips_to(rest: RestAnswer) -> int:
-    return rest.skips_to_ms
 
 
 def _stops_before(rest: RestAnswer) -> int:

@@ -6,11 +6,11 @@ them are at rest. The response to GET_REST is held until the broker is at rest, 
 
 import asyncio
 
-from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.pop.lazy_service import LazyPopService
+from staticfire.broker.state import BrokerState
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -32,14 +32,15 @@ class ClockControl:
 
     def __init__(
         self,
-        clock: MessageClock,
+        state: BrokerState,
         quiescence: QuiescenceWatch,
         progress: ProgressTable,
         waiting: WaitingMessages,
         pops: LazyPopService,
         disk_watch: DiskWatch,
     ) -> None:
-        self._clock = clock
+        self._state = state
+        self._clock = state.clock
         self._quiescence = quiescence
         self._progress = progress
         self._delays, self._timers, self._transactions = waiting
@@ -59,7 +60,8 @@ class ClockControl:
         If the clock is frozen, messages that become due wait for DELIVER_DUE; otherwise they are delivered.
         """
         request: SetBrokerClock = call.request
-        self._clock.set(ClockReading(request.epoch, request.mode, request.rate, request.message_ms))
+        reading = ClockReading(request.epoch, request.mode, request.rate, request.message_ms, request.rate_after)
+        self._state.set_clock(reading)
         return BrokerClockAnswer(self._clock.message_ms())
 
     async def deliver(self, call: Call) -> Answer:

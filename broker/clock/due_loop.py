@@ -50,6 +50,7 @@ class DueLoop:
         self._sleeps_until_ms = 0
         self._trouble = ""
         clock.on_change(self.wake)
+        clock.on_begin(self.wake)
 
     def wake(self) -> None:
         """Check the clock and the next item again."""
@@ -73,7 +74,7 @@ class DueLoop:
                     await self._carry_out_until(self._clock.message_ms())
                     self._trouble = ""
                     continue
-            except StorageError as error:
+            except (StorageError, OSError) as error:
                 self._is_due_at_once = self._acts_while_frozen
                 if self._trouble != str(error):
                     self._trouble = str(error)
@@ -83,6 +84,8 @@ class DueLoop:
 
     def _pause_ms(self) -> int | None:
         """Return how long to sleep until an item is due; None to sleep until woken. Raises: StorageError."""
+        if not self._clock.has_begun:
+            return None  # `begin` wakes this loop.
         is_due_at_once, self._is_due_at_once = self._is_due_at_once, False
         due_ms = self._next_due_ms()
         if due_ms is None:

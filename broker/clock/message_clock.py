@@ -2,6 +2,9 @@
 
 It starts as the machine's wall clock, and can be frozen, set, or run at another rate. It never goes back. A new setting
 is saved in a file before it is used, so that a broker that is killed continues in the same message time.
+
+A broker that starts, or becomes the master, doesn't know whether time was changed meanwhile. Until it has the
+nameserver's time, nothing becomes due, and its own time is a guess that may still be corrected downwards.
 """
 
 from collections.abc import Callable
@@ -30,21 +33,41 @@ class MessageClock:
         self._path = path
         self._face = ClockFace()
         self._is_wall = True
+        self._not_before_ms = MessageMs(0)
+        self._has_begun = False
         self.shown_ms = MessageMs(0)
         """The last time that was returned.
 
         Code that needs no newer time, as for the messages of one burst, can use it.
         """
         self._listeners: list[Callable[[], None]] = []
+        self._on_begin: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever the time was set, so that code that waits for a due time checks again."""
         self._listeners.append(listener)
 
+    def on_begin(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when messages may become due."""
+        self._on_begin.append(listener)
+
     def begin_anew(self) -> None:
         """Forget the listeners and the last time returned, because records with that time will be removed."""
         self._listeners.clear()
-        self.shown_ms = MessageMs(0)
+        self._on_begin.clear()
+        self.shown_ms = self._not_before_ms = MessageMs(0)
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Let messages become due: the broker has the nameserver's time, or doesn't wait for it any longer."""
+        self._has_begun = True
+        for listener in self._on_begin:
+            listener()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether messages may become due. A slave's clock never begins."""
+        return self._has_begun
 
     @property
     def is_wall(self) -> bool:
@@ -82,16 +105,17 @@ class MessageClock:
         return max(0, int((message_ms - self.message_ms()) / self._face.rate + 0.999))
 
     def not_before(self, message_ms: MessageMs) -> None:
-        """Don't return an earlier time than that: the last stored time before a restart."""
+        """Never return an earlier time than that: the last stored time."""
+        self._not_before_ms = max(self._not_before_ms, message_ms)
         self.shown_ms = max(self.shown_ms, message_ms)
 
     def set(self, reading: ClockReading) -> None:
         """Set the time, but not before the last time returned. Raises: StorageError (it can't be saved).
 
         A running clock may be a few milliseconds ahead of the time that the nameserver sent. It never goes back, so the
-        caller must read it afterwards.
+        caller must read it afterwards. Before `begin` it may go back to the last stored time.
         """
-        shown_ms = max(reading.message_ms, self.shown_ms)
+        shown_ms = max(reading.message_ms, self.shown_ms if self._has_begun else self._not_before_ms)
         face = ClockFace.showing(replace(reading, message_ms=shown_ms), self._wall_ms())
         self._keep(face)
         self._face, self._is_wall = face, False
@@ -99,9 +123,23 @@ class MessageClock:
         for listener in self._listeners:
             listener()
 
+    def follow(self, reading: ClockReading) -> None:
+        """Set the nameserver's time, if it differs from this clock's setting. Raises: StorageError.
+
+        With the same epoch, the rate differs if this broker didn't know whether a move was still in progress.
+        """
+        if reading.epoch > self.epoch or (reading.epoch == self.epoch and reading.rate != self._face.rate):
+            self.set(reading)
+
+    def continue_alone(self) -> None:
+        """Let time continue if it was stopped for a move: the nameserver is away. Raises: StorageError."""
+        if self._face.rate_after > 0:
+            self.set(self.reading().continued())
+
     def reading(self) -> ClockReading:
         """Return the current setting and time."""
-        return ClockReading(self._face.epoch, self._face.mode, self._face.rate, self.message_ms())
+        face = self._face
+        return ClockReading(face.epoch, face.mode, face.rate, self.message_ms(), face.rate_after)
 
     def restore(self) -> None:
         """Restore the setting of the last process. Raises: StorageError (the file can't be read)."""
@@ -130,7 +168,8 @@ class MessageClock:
 def _read_face(data: bytes) -> ClockFace:
     """Return the content of the file. Raises: msgspec.MsgspecError, ValueError (an impossible time or rate)."""
     face = msgspec.json.decode(data.split(b"\n", 1)[0], type=ClockFace)
-    is_possible = face.mode in MODES and 0 <= face.rate <= RATE_MAX and face.epoch >= 0
+    is_possible = face.mode in MODES and face.epoch >= 0
+    is_possible &= 0 <= face.rate <= RATE_MAX and 0 <= face.rate_after <= RATE_MAX
     if not is_possible or not 0 <= face.base_ms <= MOMENT_MS_MAX or not 0 <= face.base_wall_ms <= MOMENT_MS_MAX:
         raise ValueError(f"a clock can't be {face.mode} at {face.rate}, {face.base_ms} at {face.base_wall_ms}")
     return face

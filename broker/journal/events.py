@@ -14,7 +14,7 @@ from staticfire.broker.journal.ring import RecordRing
 from staticfire.protocol.codes import name_of_request
 from staticfire.protocol.requests import journal as kinds
 from staticfire.protocol.requests.clients import SubscriptionData
-from staticfire.protocol.requests.clock import ClockReading
+from staticfire.protocol.requests.clock import FROZEN, SKIPPING, ClockReading
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.runtime.machine import Clock
@@ -195,7 +195,8 @@ class EventJournal:
 
     def clock_set(self, reading: ClockReading) -> None:
         """Message time was set, frozen or changed its rate."""
-        self._say(kinds.CLOCK_SET, mode=reading.mode, rate=reading.rate)
+        is_advance = reading.rate_after > 0 and reading.mode != SKIPPING
+        self._say(kinds.CLOCK_SET, mode=FROZEN if is_advance else reading.mode, rate=reading.rate)
 
     # -- replication -----------------------------------------------------------------------------------------------
 

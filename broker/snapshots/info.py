@@ -11,7 +11,8 @@ from staticfire.protocol.requests.snapshots import SnapshotInfo
 def describe(tables: BrokerTables, name: str) -> SnapshotInfo:
     """Return the description of a snapshot made now."""
     state, topics = tables.state, sorted(tables.topics.user_topics())
-    reading, is_wall = state.clock.reading(), state.clock.is_wall
+    # A move that is in progress isn't part of the snapshot: after the restore, no caller would end it.
+    reading, is_wall = state.clock.reading().continued(), state.clock.is_wall
     return SnapshotInfo(
         name=name,
         saved_ms=state.machine.clock.wall_ms(),

@@ -77,10 +77,12 @@ class BrokerHandlers:
 
     def _clock(self, request: RegisterBroker, reading: ClockReading | None, connection: Connection) -> str | None:
         """Add the broker to the clock if it follows one; return the clock reading that it must show."""
-        if reading is None or request.broker_id != MASTER_ID:
-            self._state.clock.left(connection)  # A master that has become a slave delivers nothing any more.
-            return None
-        return self._state.clock.joined(connection, request.broker_name, reading).text()
+        clock = self._state.clock
+        if reading is not None and request.broker_id == MASTER_ID:
+            return clock.joined(connection, request.broker_name, reading).text()
+        clock.left(connection)  # A master that has become a slave delivers nothing any more.
+        # A slave gets the time too: it may have to become the master while this nameserver is away.
+        return None if reading is None else clock.reading().text()
 
     def _entry(self, request: RegisterBroker, body: RegistrationBody, connection: Connection) -> BrokerEntry:
         settings = self._state.settings

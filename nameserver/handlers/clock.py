@@ -78,7 +78,7 @@ class ClockHandlers:
             await owner.run_at(SCALED, self._rate(request))
         elif action in _MODES:
             await owner.run_at(*_MODES[action])
-        reading = owner.reading()
+        reading = owner.shown()
         due_ms = None if action in (READ, WATCH) else await owner.next_due_ms()
         wall_ms = self._state.machine.clock.wall_ms()
         return ClockAnswer(

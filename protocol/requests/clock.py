@@ -8,6 +8,7 @@ returns whether the consumers are at rest.
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
@@ -35,17 +36,28 @@ class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
     mode: str = REAL
     rate: float = 1.0
     message_ms: Int64 = 0
+    rate_after: float = 0.0
+    """The rate after the move for which time is stopped now; 0 if there is no move, or if time was frozen before it.
+
+    So time can continue if the nameserver ends during a move.
+    """
 
     def text(self) -> str:
-        """Return it as it is written in a registration: `7 frozen 0.0 1767225600000`."""
-        return f"{self.epoch} {self.mode} {self.rate} {self.message_ms}"
+        """Return it as it is written in a registration: `7 frozen 0.0 1767225600000`, in a move with `rate_after`."""
+        words = f"{self.epoch} {self.mode} {self.rate} {self.message_ms}"
+        return f"{words} {self.rate_after}" if self.rate_after > 0 else words
+
+    def continued(self) -> "ClockReading":
+        """Return the reading without the move that is in progress, if there is one: time continues."""
+        return replace(self, rate=self.rate_after, rate_after=0.0) if self.rate_after > 0 else self
 
     @classmethod
     def parse(cls, text: str) -> "ClockReading":
         """Parse the result of `text`. Raises: ProtocolError."""
         try:
-            epoch, mode, rate, message_ms = text.split()
-            return cls(int(epoch), mode, float(rate), int(message_ms))
+            epoch, mode, rate, message_ms, *after = text.split()
+            [rate_after] = after or ["0"]
+            return cls(int(epoch), mode, float(rate), int(message_ms), float(rate_after))
         except ValueError:
             raise ProtocolError(f"{text!r} is not a reading of the clock") from None
 
@@ -101,12 +113,16 @@ class BrokerClockAnswer(Answer, rename="camel"):
 
 @request(RequestCode.SET_BROKER_CLOCK, answer=BrokerClockAnswer)
 class SetBrokerClock(Request, rename="camel"):
-    """Show `message_ms` from now on, running at `rate`. Nothing is delivered by it."""
+    """Show `message_ms` from now on, running at `rate`. Nothing is delivered by it.
+
+    `rate_after`: the rate after the move that is in progress, if there is one.
+    """
 
     epoch: Int64
     mode: str
     rate: float
     message_ms: Int64
+    rate_after: float = 0.0
 
 
 class DeliverAnswer(Answer, rename="camel"):
