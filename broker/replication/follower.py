@@ -26,6 +26,7 @@ from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import QueueDiffers
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
@@ -73,6 +74,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """`settle` writes the burst. `change_role` replaces the core of this broker, and so ends this copy."""
         self._state = state
         self._store = state.store
+        self._state_copy = state_copy
         self._registration = registration
         self._pool = pool
         self.lineage = lineage
@@ -283,9 +285,15 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             )  # fmt: skip
             self._change_role(change, None)
             await asyncio.Future()  # Until this core ends.
+        news = {topic: at for topic, at in joined.deleted_topics.items() if store.deletions.get(topic) != at}
+        if news:
+            self._state_copy.forget_topics(news)
         if foreign := _foreign_deletions(store.deletions, joined.deleted_topics, store.min_position):
             reason = "topics were deleted here that the master still has"
-            log.warning("deletions_taken_back", topics=len(foreign), first=foreign[0], reason=reason)
+        elif foreign := _late_deletions(news, store):
+            reason = "topics were deleted, and this log may have newer messages of them"
+        if foreign:
+            log.warning("queues_rebuilt", topics=len(foreign), first=foreign[0], reason=reason)
             end = store.max_position
             self._change_role(
                 RoleChange(lineage, SLAVE, settings.broker_id, reason, end, False, joined.deleted_topics), None
@@ -343,3 +351,12 @@ def _foreign_deletions(own: dict[str, int], masters: dict[str, int], min_positio
     It was the master, and a slave took over before it knew of the deletion. Records before `min_position` are gone.
     """
     return sorted(topic for topic, at in own.items() if at > max(masters.get(topic, -1), min_position))
+
+
+def _late_deletions(news: dict[str, int], store: MessageStore) -> list[str]:
+    """Return the topics whose queues must be kept in part: their deletion is unknown here, and the log is longer.
+
+    A slave learns of a deletion before it gets what was stored later, but its note of it may be lost.
+    """
+    topics = store.topics()
+    return sorted(topic for topic, at in news.items() if at < store.max_position and topic in topics)

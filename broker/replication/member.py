@@ -134,6 +134,7 @@ class ReplicationMember:
         self._is_started = True
         spawn, pause = self._around.spawn, self._around.pause
         if self.follower is not None:
+            self._state_copy.begin_as_slave()
             spawn(self.follower.loop(pause), "copy_of_log")
             spawn(self.follower.state_rounds.loop(), "copy_of_state")
             return

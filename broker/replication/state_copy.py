@@ -2,7 +2,8 @@
 SlaveSynchronize.
 
 Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. If the master
-has offsets of a group in a topic, these replace all that the slave has of them, also by lower ones; the slave's others
+has offsets of a group in a topic, these replace all that the slave has of them, also by lower ones. Offsets that the
+master had and has no more are removed, because their topic or group was deleted. Those that only the slave ever had
 stay. Users and policies become those of the master, because a slave has the same messages, and may become the master.
 RocketMQ doesn't copy them.
 
@@ -14,8 +15,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE
-from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
+from staticfire.broker.groups.offsets import GroupTopic, OffsetTable
 from staticfire.broker.handlers.access import FILE as ACCESS_FILE, AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.tables import BrokerTables
@@ -50,6 +51,12 @@ class StateCopy:
         self._access = access
         self._waiting: tuple[int, dict[str, dict[int, int]]] | None = None
         """Offsets for which the log is too short, and how long it must be."""
+        self._masters: list[GroupTopic] = []
+        """Of which groups and topics the master had offsets when they were last copied."""
+
+    def begin_as_slave(self) -> None:
+        """Count the restored offsets as the master's: it may have deleted topics while this slave was down."""
+        self._masters = self._tables.groups.offsets.places()
 
     @property
     def is_complete(self) -> bool:
@@ -116,6 +123,20 @@ class StateCopy:
         if files:
             await tables.config_files.saved(*files)
 
+    def forget_topics(self, deletions: dict[str, int]) -> None:
+        """Remove the offsets of topics that the master has deleted. `deletions`: topic and where the log ended then.
+
+        At once, because the next copy may wait for the log: if this slave takes over before that, a group would skip
+        as many new messages as it had consumed of the deleted topic.
+        """
+        for topic in deletions:
+            self._tables.groups.offsets.forget_topic(topic)
+        self._tables.config_files.changed(OFFSETS_FILE)
+        if self._waiting is not None:
+            position, table = self._waiting
+            left = {key: queues for key, queues in table.items() if deletions.get(key.partition("@")[0], -1) < position}
+            self._waiting = position, left
+
     def log_grew(self) -> None:
         """Take over the offsets that wait if the log is long enough now."""
         if self._waiting is not None and self._is_log_at(self._waiting[0]):
@@ -128,8 +149,12 @@ class StateCopy:
     def _take_offsets(self, log_position: int, table: dict[str, dict[int, int]]) -> None:
         offsets = self._tables.groups.offsets
         offsets.copied_position = log_position
-        for key, queues in table.items():
-            topic, _, group = key.partition("@")
+        places = {(group, topic): queues for key, queues in table.items() for topic, _, group in [key.partition("@")]}
+        for group, topic in self._masters:
+            if (group, topic) not in places:
+                offsets.forget_place(group, topic)
+        self._masters = list(places)
+        for (group, topic), queues in places.items():
             known = offsets.queues_of(group, topic)
             for queue_id, offset in queues.items():
                 if known.get(queue_id) != offset:
