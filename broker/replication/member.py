@@ -239,8 +239,8 @@ class ReplicationMember:
         )  # fmt: skip
         described.instance = self._instance
         described.waits_for_failover = self._succession.waits_for_failover
-        described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
         if waits_for_copies(settings):
+            described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
             described.copies = max(1, settings.in_sync_replicas)
         if (follower := self.follower) is not None:
             described.master_address, described.master_end = follower.master_address, follower.master_end

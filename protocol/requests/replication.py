@@ -164,6 +164,8 @@ class FollowerState(msgspec.Struct, rename="camel", gc=False):
     connected: bool = True
     lacks_deletions: bool = False
     """Whether topics were deleted, and it doesn't know it yet."""
+    silent_ms: int = 0
+    """Time since its last request. One that has everything requests the log each five seconds."""
 
 
 class ReplicationState(msgspec.Struct, rename="camel", gc=False):
