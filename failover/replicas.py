@@ -13,11 +13,11 @@ import msgspec
 
 from staticfire.failover.decisions import (
     lacks_deletions,
-    missing_without_master,
     new_master,
     next_epoch,
     not_copied,
     not_joined,
+    require_known,
     require_whole,
     stored_position,
     those_in_sync,
@@ -207,9 +207,9 @@ class ReplicaAdmin:
             now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
             replicas = [*(one for one in replicas if one not in slaves), *now]
             require_whole(broker, now, whole_needed)
-            target = new_master(broker, those_in_sync(broker, now, in_sync), to)
-            missing = missing_without_master(target, losing or accepts_loss)
-            done = await self._carried_out(replicas, None, target, missing, losing)
+            target = new_master(broker, those_in_sync(broker, replicas, in_sync), to)
+            require_known(target, losing, accepts_loss, master is None or master.state is None)
+            done = await self._carried_out(replicas, None, target, -1, losing)
             epoch = done.epoch
         finally:
             await self._fence(slaves, 0, epoch)

@@ -245,7 +245,7 @@ class ReplicationMember:
         if (follower := self.follower) is not None:
             described.master_address, described.master_end = follower.master_address, follower.master_end
             described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
-            described.is_whole = follower.is_whole
+            described.is_whole, described.silent_ms = follower.is_whole, follower.silent_ms
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if (copied_ms := follower.state_rounds.copied_ms) >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - copied_ms

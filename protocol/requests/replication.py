@@ -199,6 +199,8 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """A slave follows no master of an older epoch."""
     is_whole: bool = False
     """The slave has had everything that its master had, at some time since it started."""
+    silent_ms: int = 0
+    """How long a slave waited in vain for its last master, which may have stored messages; -1: none ever answered."""
     waits_for_failover: bool = False
     """A master that accepts no messages, because another broker must take over."""
     copies: int = 1
