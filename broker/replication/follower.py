@@ -263,7 +263,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._note_end(answer)
         if answer.body and not self._state.settings.replication_hold:
             self._sent_end = max(self._sent_end, answer.log_position + len(answer.body))
-            self._pieces.add(answer.log_position, answer.body)
+            self._pieces.add(answer.log_position, answer.body, answer.segment_end)
         self._pieces.store_due()
         self.is_whole = self.is_whole or self._store.max_position >= self.master_end
 

@@ -96,6 +96,8 @@ class CopyAnswer(Answer, rename="camel"):
     """Changes when topics are deleted. Then the slave joins again, to learn them."""
     changes: Int32 = 0
     """Another number after each change of topics, groups or users, if sends wait for slaves: they are copied now."""
+    segment_end: Int64 | None = None
+    """Where the segment of the piece ends, if it hasn't the size of mappedFileSizeCommitLog."""
 
 
 @request(RequestCode.COPY_LOG, answer=CopyAnswer)
