@@ -1,11 +1,11 @@
 """Topics, groups, offsets, request modes and users of a master, and how a slave takes them over. RocketMQ:
 SlaveSynchronize.
 
-Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. If the master
-has offsets of a group in a topic, these replace all that the slave has of them, also by lower ones. Offsets that the
-master had and has no more are removed, because their topic or group was deleted. Those that only the slave ever had
-stay. Users and policies become those of the master, because a slave has the same messages, and may become the master.
-RocketMQ doesn't copy them.
+Topics, the mappings of static topics, and groups are replaced if the master's version differs, so what was created at
+the slave vanishes. If the master has offsets of a group in a topic, these replace all that the slave has of them, also
+by lower ones. Offsets that the master had and has no more are removed, because their topic or group was deleted. Those
+that only the slave ever had stay. Users and policies become those of the master, because a slave has the same messages,
+and may become the master. RocketMQ doesn't copy them.
 
 Offsets wait until the slave's log is as long as the master's was. An offset may be after popped messages, and only the
 log says which of them aren't acknowledged: a slave that took over with the offset alone would never deliver them.
@@ -19,6 +19,7 @@ from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FIL
 from staticfire.broker.groups.offsets import GroupTopic, OffsetTable
 from staticfire.broker.handlers.access import FILE as ACCESS_FILE, AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
 from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.numbers import Int32, Int64
@@ -74,6 +75,9 @@ class StateCopy:
         topics_version, groups_version = version_text(topics.version), version_text(groups.configs.version)
         if request.topics_version != topics_version:
             state.topics, state.topics_version = topics.snapshot().decode(), topics_version
+        static = self._tables.static_topics
+        if request.mappings_version != version_text(static.version):
+            state.mappings = static.snapshot().decode()
         if request.groups_version != groups_version:
             state.groups, state.groups_version = groups.configs.snapshot().decode(), groups_version
         state.users, _ = self._access.users_for(request.users_version)
@@ -82,13 +86,14 @@ class StateCopy:
     def count_changes(self) -> int:
         """Return a number that increases with each change of topics, groups, users or policies."""
         tables = self._tables
-        return tables.topics.version.counter + tables.groups.configs.version.counter + self._access.changes
+        topics = tables.topics.version.counter + tables.static_topics.version.counter
+        return topics + tables.groups.configs.version.counter + self._access.changes
 
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
         tables = self._tables
         topics, groups = version_text(tables.topics.version), version_text(tables.groups.configs.version)
-        return CopyState(topics, groups, self._access.users_for("")[1])
+        return CopyState(topics, groups, self._access.users_for("")[1], version_text(tables.static_topics.version))
 
     async def take(self, state: CopiedState) -> None:
         """Take over the state of the master, offsets as soon as the log allows it; the rest is on the disk afterwards.
@@ -107,6 +112,9 @@ class StateCopy:
             if state.topics:
                 tables.topics.take_copy(state.topics.encode())
                 files.append(TOPICS_FILE)
+            if state.mappings:  # After the topics, because mappings of unknown topics are removed.
+                tables.static_topics.take_copy(state.mappings.encode())
+                files.append(MAPPINGS_FILE)
             if state.groups:
                 tables.groups.configs.restore(state.groups.encode())
                 tables.groups.configs.add_system_groups()

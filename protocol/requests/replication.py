@@ -116,10 +116,12 @@ class CopyLog(Request, rename="camel"):
 
 
 class CopiedState(msgspec.Struct, rename="camel", gc=False):
-    """Topics, groups, offsets, request modes and users, as in their files. Empty: it has not changed."""
+    """Topics, mappings, groups, offsets, request modes and users, as in their files. Empty: it has not changed."""
 
     topics: str = ""
     topics_version: str = ""
+    mappings: str = ""
+    """The mappings of static topics."""
     groups: str = ""
     groups_version: str = ""
     offsets: str = ""
@@ -133,8 +135,8 @@ class CopiedState(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def has_changes(self) -> bool:
-        """Whether it contains topics, groups or users that the slave didn't have."""
-        return bool(self.topics or self.groups or self.users)
+        """Whether it contains topics, mappings, groups or users that the slave didn't have."""
+        return bool(self.topics or self.mappings or self.groups or self.users)
 
 
 class CopyStateAnswer(Answer, rename="camel"):
@@ -146,11 +148,12 @@ class CopyStateAnswer(Answer, rename="camel"):
 
 @request(RequestCode.COPY_STATE, answer=CopyStateAnswer)
 class CopyState(Request, rename="camel"):
-    """Request topics, groups and users, if they have other versions than these, and all offsets."""
+    """Request topics, groups, users and mappings, if they have other versions than these, and all offsets."""
 
     topics_version: str = ""
     groups_version: str = ""
     users_version: str = ""
+    mappings_version: str = ""
 
 
 class FollowerState(msgspec.Struct, rename="camel", gc=False):
