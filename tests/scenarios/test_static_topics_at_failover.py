@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from staticfire.protocol.requests.offsets import GetMaxOffset
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.protocol.requests.static_topics import MappingDetail, MappingItem, UpdateStaticTopic
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.simulation.world import SimulatedWorld
@@ -57,4 +58,18 @@ async def test_a_static_topic_that_was_just_created_or_deleted_survives_its_mast
     world.kill(MASTER)
     await pair.failover()
     assert pair.brokers[SLAVE].tables.static_topics.by_topic["ledger"].hosted_queues == {0: ITEMS}
+    await pair.close()
+
+
+async def test_a_slave_has_no_mapping_that_a_restored_snapshot_of_its_master_lacks(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    assert (await pair.ask(MASTER, SaveSnapshot("one"))).code == 0
+    await put_ledger(pair)
+    await world.run_for(seconds=2)
+    assert (await pair.ask(MASTER, RestoreSnapshot("one"))).code == 0
+    await world.run_for(seconds=2)
+    assert [list(pair.brokers[name].tables.static_topics.by_topic) for name in (MASTER, SLAVE)] == [[], []]
+    await put_ledger(pair)
+    await world.run_for(seconds=2)
+    assert [list(pair.brokers[name].tables.static_topics.by_topic) for name in (MASTER, SLAVE)] == [["ledger"]] * 2
     await pair.close()
