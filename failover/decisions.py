@@ -98,7 +98,7 @@ def _held(replica: Replica) -> str:
 
 
 def require_known(target: Replica, losing: int | None, accepts_loss: bool, is_silent: bool) -> None:
-    """Raise ClientError if a slave may lack messages of its lost master, and nobody accepts that.
+    """Raise ClientError if a slave may lack messages of its lost master, and that isn't accepted.
 
     `losing`: as a person requested. `is_silent`: whether the master doesn't answer.
     """

@@ -215,12 +215,9 @@ class Appender:
 
     def end_segment_at(self, end_position: int) -> None:
         """Let the segment of the next record end where that of the copied log ends. Raises: StorageError."""
-        if self.segment_end == end_position:
-            return
-        if self._log.is_syncing:
-            raise StorageError(f"the segment at {self._position} is being written to the disk: it gets its size later")
-        self._log.segments.end_at(self._position, end_position)
-        self._set_room_end(end_position - BLANK_BYTES_MIN)
+        if self.segment_end != end_position:
+            self._log.end_segment_at(self._position, end_position)
+            self._set_room_end(end_position - BLANK_BYTES_MIN)
 
     @property
     def segment_end(self) -> int:
