@@ -89,7 +89,8 @@ class DiskWatch:
         self._is_full = refusal is not None
 
     async def remove_expired(self) -> None:
-        """Remove what is old enough, outside the hours of deleteWhen, too. Raises: StorageError."""
+        """Remove what is old enough, outside the hours of deleteWhen, too. Raises: StorageError, UsageError."""
+        self.look()  # A setting may have changed since the last look: the old one could remove what must be kept.
         await self._remove(self._state.clock.message_ms(), PAUSE_MS)
 
     async def remove_passed(self) -> None:

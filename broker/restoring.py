@@ -9,10 +9,13 @@ import msgspec
 from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from staticfire.broker.delay.level_history import FILE as LEVELS_FILE
 from staticfire.broker.groups.offset_check import take_back_offsets
+from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.orphan_topics import put_back_topics
-from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.tables import BrokerTables
+from staticfire.broker.topics import TopicTable
+from staticfire.protocol.requests.topics import DataVersion
 from staticfire.runtime.log import logger
 
 log = logger("broker")
@@ -39,16 +42,34 @@ def restore_tables(tables: BrokerTables, report: RecoveryReport) -> None:
     tables.config_files.restore(TOPICS_FILE, topics.snapshot, topics.restore)
     _restore_mappings(tables)
     tables.config_files.restore(GROUPS_FILE, configs.snapshot, configs.restore)
+    _number_on(tables)
     _restore_offsets(tables, report)
     topics.add_system_topics()
     configs.add_system_groups()
 
 
 def _restore_mappings(tables: BrokerTables) -> None:
-    """Restore the mappings of static topics, if their file exists. Raises: StorageError."""
+    """Restore the mappings of static topics, if there is or was a file of them. Raises: StorageError."""
     state = tables.state
-    if state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{MAPPINGS_FILE}"):
+    is_there = state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{MAPPINGS_FILE}")
+    if is_there or tables.last_versions.get(MAPPINGS_FILE, DataVersion()) != DataVersion():
         tables.static_topics.restore()
+
+
+def _number_on(tables: BrokerTables) -> None:
+    """Let no version of a restored snapshot be one that the last core used: slaves and nameservers compare versions.
+
+    The number of changes goes back with a snapshot, and message time may stand. So different tables had one version.
+    """
+    numbered: dict[str, TopicTable | GroupTable | StaticTopicTable] = {
+        TOPICS_FILE: tables.topics, GROUPS_FILE: tables.groups.configs, MAPPINGS_FILE: tables.static_topics,
+    }  # fmt: skip
+    for name, last in tables.last_versions.items():
+        table = numbered[name]
+        if table.version != last:
+            counter = max(table.version.counter, last.counter) + 1
+            table.version = DataVersion(table.version.state_version, table.version.timestamp, counter)
+            tables.config_files.changed(name)
 
 
 def _restore_offsets(tables: BrokerTables, report: RecoveryReport) -> None:

@@ -25,7 +25,7 @@ from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
-from staticfire.broker.static_topics.table import StaticTopicTable
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, RECORD_BEYOND, Finding
 from staticfire.broker.store.flusher import StoreFlusher
@@ -37,6 +37,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
+from staticfire.protocol.requests.topics import DataVersion
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
@@ -65,6 +66,8 @@ class BrokerTables(msgspec.Struct):
     changes: Changes
     journals: "Journals | None"
     """None if the broker keeps no journal."""
+    last_versions: dict[str, DataVersion] = {}
+    """The versions of the last core's tables, by file; empty in the first core of a process."""
     popped: "PopTables | None" = None
     """What clients have popped; None until the first pop. It is the last core's until this core has its own."""
 
@@ -109,8 +112,17 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         peers=_access_peers(journals) if before is None else before.peers,
         changes=Changes(config_files),
         journals=journals,
+        last_versions={} if before is None else _versions_of(before),
         popped=None if before is None else before.popped,
     )
+
+
+def _versions_of(tables: BrokerTables) -> dict[str, DataVersion]:
+    return {
+        TOPICS_FILE: tables.topics.version,
+        GROUPS_FILE: tables.groups.configs.version,
+        MAPPINGS_FILE: tables.static_topics.version,
+    }
 
 
 def _group_tables(configs: GroupTable, journals: "Journals | None", before: BrokerTables | None) -> GroupTables:

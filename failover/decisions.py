@@ -1,9 +1,13 @@
 """Decide in a failover which slave takes over, whether messages may be lost, and the epoch of the next master. Pure."""
 
 from staticfire.failover.replica import Replica
+from staticfire.protocol.durations import format_duration
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.replication import ReplicationState
 from staticfire.protocol.requests.routes import MASTER_ID
+
+# A master answers its slaves each five seconds, also if there is nothing new; on a busy machine later.
+SILENT_MS_MAX = 10_000
 
 
 def next_epoch(states: list[ReplicationState]) -> int:
@@ -49,6 +53,23 @@ def require_whole(broker: str, slaves: list[Replica], needed: int) -> None:
         raise ClientError(f"no slave of {broker} takes over: {words}; start the others, or use `staticfire failover`")
 
 
+def those_in_sync(broker: str, slaves: list[Replica], in_sync: list[str] | None) -> list[Replica]:
+    """Return the slaves that have each acknowledged message, by their addresses; None: any may take over.
+
+    One that has not had everything since its start may have lost its disk. Raises: ClientError (none answers).
+    """
+    if in_sync is None:
+        return slaves
+    found = [one for one in slaves if one.address in in_sync and one.state is not None and one.state.is_whole]
+    if not found:
+        words = f"start {' or '.join(in_sync)}" if in_sync else "start its master, because no slave was in sync with it"
+        raise ClientError(
+            f"no slave of {broker} takes over: all in sync acknowledge, and none of these answers and had everything; "
+            f"{words}, or use `staticfire failover`"
+        )
+    return found
+
+
 def stored_position(master: ReplicationState, target: Replica) -> int:
     """Return up to which position a slave has stored the log of its master; -1 if the slave doesn't copy it now."""
     stored = [one.stored_position for one in master.followers if one.broker_id == target.broker_id]
@@ -76,19 +97,40 @@ def _held(replica: Replica) -> str:
     return f"its copy is held: `staticfire replication release {replica.name}`"
 
 
-def missing_without_master(target: Replica, accepts_loss: int | bool | None) -> int:
-    """Return 0 if the slave has all of the log that its dead master reported; -1 if not, and loss is accepted.
+def require_known(target: Replica, losing: int | None, accepts_loss: bool, is_silent: bool) -> None:
+    """Raise ClientError if a slave may lack messages of its lost master, and that isn't accepted.
 
-    Raises: ClientError (it isn't accepted).
+    `losing`: as a person requested. `is_silent`: whether the master doesn't answer.
     """
+    if not (losing or accepts_loss):
+        _require_copied(target)
+    if is_silent and losing is None and not accepts_loss:
+        _require_contact(target)
+
+
+def _require_copied(target: Replica) -> None:
+    """Raise ClientError unless a slave has all of the log that its lost master reported in its last answer."""
     state = target.state
     assert state is not None
     lacking = state.master_end - state.end_position
-    if lacking <= 0 and not state.is_held:
-        return 0
-    if not accepts_loss:
+    if lacking > 0 or state.is_held:
         raise ClientError(why_not_yet(target, max(0, lacking), "bytes, or more,", state))
-    return -1
+
+
+def _require_contact(target: Replica) -> None:
+    """Raise ClientError unless the last answer of a lost master was shortly before the loss.
+
+    Otherwise the master may have stored, and acknowledged, any number of messages after it.
+    """
+    state = target.state
+    assert state is not None
+    if not 0 <= state.silent_ms <= SILENT_MS_MAX:
+        words = f"had no contact with its master for {format_duration(state.silent_ms // 1000 * 1000)}"
+        if state.silent_ms < 0:
+            words = "has copied no master since it started"
+        raise ClientError(
+            f"{target.name} {words}, so it is unknown what it lacks: start the master, or accept that with --losing 0"
+        )
 
 
 def why_not_yet(target: Replica, missing: int, what: str, state: ReplicationState) -> str:

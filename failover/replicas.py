@@ -13,13 +13,14 @@ import msgspec
 
 from staticfire.failover.decisions import (
     lacks_deletions,
-    missing_without_master,
     new_master,
     next_epoch,
     not_copied,
     not_joined,
+    require_known,
     require_whole,
     stored_position,
+    those_in_sync,
     why_not_yet,
 )
 from staticfire.failover.replica import Replica
@@ -173,6 +174,7 @@ class ReplicaAdmin:
         losing: int | None = None,
         accepts_loss: bool = False,
         whole_needed: int = 0,
+        in_sync: list[str] | None = None,
     ) -> Failover:
         """Make a slave the master. `to`: its id; default: the one with most of the log.
 
@@ -180,6 +182,7 @@ class ReplicaAdmin:
         messages is refused.
         `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
         `whole_needed`: the number of slaves that must answer and have had everything at some time since their start.
+        `in_sync`: the addresses of the slaves one of which must take over, if the master doesn't answer; None: any.
         Raises: ClientError (there is no such slave, or it lacks messages), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:
@@ -204,9 +207,9 @@ class ReplicaAdmin:
             now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
             replicas = [*(one for one in replicas if one not in slaves), *now]
             require_whole(broker, now, whole_needed)
-            target = new_master(broker, replicas, to)
-            missing = missing_without_master(target, losing or accepts_loss)
-            done = await self._carried_out(replicas, None, target, missing, losing)
+            target = new_master(broker, those_in_sync(broker, replicas, in_sync), to)
+            require_known(target, losing, accepts_loss, master is None or master.state is None)
+            done = await self._carried_out(replicas, None, target, -1, losing)
             epoch = done.epoch
         finally:
             await self._fence(slaves, 0, epoch)

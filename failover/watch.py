@@ -10,6 +10,9 @@ the one that a slave copies, gets a request before a slave takes over.
 If sends wait for copies, a slave takes over only if one of those that answer must have each acknowledged message: of n
 machines, k of which have each message, at least n - k + 1. A slave counts if it had everything at some time since its
 start; its disk may be a new one, or have lost the end. Otherwise the watch waits for the master, or for a person.
+
+If all in sync must acknowledge (allAckInSyncStateSet), one that the master last reported as in sync must take over, and
+must have had everything, too. If none was in sync, only the master has the last messages.
 """
 
 from collections.abc import Awaitable, Callable
@@ -42,6 +45,8 @@ class _Set:
         """How many machines there were at most."""
         self.copies = 1
         """How many of them have an acknowledged message."""
+        self.in_sync: list[str] | None = None
+        """The addresses of the slaves that have each acknowledged message; None: a number of copies decides."""
 
     def note(self, members: list[Replica]) -> bool:
         """Note what the members are; return whether one of them is the master."""
@@ -49,6 +54,10 @@ class _Set:
         for one in members:
             if one.state is not None and one.state.is_serving:
                 self.master, self.copies = one.address, one.state.copies
+                followers = one.state.followers
+                # A silent slave remains in sync until the next message, which is acknowledged without it.
+                slaves = [slave.address for slave in followers if slave.in_sync and slave.silent_ms < SILENT_MS]
+                self.in_sync = slaves if one.state.all_in_sync_acknowledge and self.copies == 1 else None
                 self.gone_since = None
                 return True
         return False
@@ -105,7 +114,8 @@ class FailoverWatch:
         if not self._is_due(known, members):
             return
         known.gone_since = None
-        done = await self._admin.failover(name, accepts_loss=True, whole_needed=known.whole_needed())
+        needed, in_sync = known.whole_needed(), known.in_sync
+        done = await self._admin.failover(name, accepts_loss=True, whole_needed=needed, in_sync=in_sync)
         log.warning("failed_over", broker=name, master=done.master, epoch=done.epoch)
 
     async def _answers(self, name: str, known: _Set, members: list[Replica]) -> bool:

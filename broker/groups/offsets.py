@@ -147,6 +147,12 @@ class OffsetTable:
             if queues.pop(queue_id, None) is not None:
                 self.dirty = True
 
+    def forget_place(self, group: str, topic: str) -> None:
+        """Remove all offsets of a group in a topic."""
+        for table in (self._committed, self._pulled, self._resets):
+            if table.pop((group, topic), None) is not None:
+                self.dirty = True
+
     def forget_topic(self, topic: str) -> None:
         """Remove all offsets of a topic."""
         for table in (self._committed, self._pulled, self._resets):

@@ -20,6 +20,7 @@ from staticfire.broker.changes import Changes
 from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.registration import Registration
+from staticfire.broker.replication.lineage import is_slave
 from staticfire.broker.state import BrokerState
 from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
 from staticfire.broker.store.outcomes import NotForGood
@@ -167,10 +168,14 @@ class TopicHandlers:
         return Answer()
 
     def _forget(self, topic: str) -> NotForGood | None:
-        """Delete a topic and its data; return an error if the removal may not be durable. Raises: StorageError."""
+        """Delete a topic and its data; return an error if the removal may not be durable. Raises: StorageError.
+
+        A slave keeps the queues, which must be those of its master: if it took over, it would spread the deletion.
+        """
         trouble = None
         try:
-            self._state.store.delete_queues(topic)
+            if not is_slave(self._state.settings):
+                self._state.store.delete_queues(topic)
         except NotForGood as error:
             trouble = error
         self._topics.delete(topic)

@@ -11,6 +11,7 @@ import msgspec
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.replication.lineage import is_slave
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
@@ -66,7 +67,12 @@ class UpkeepHandlers:
         return Answer()
 
     def clean_topics(self, call: Call) -> Answer:
-        """Remove the queues of topics that don't exist any more."""
+        """Remove the queues of topics that don't exist any more; do nothing at a slave.
+
+        A slave has messages of topics that are younger than its last copy of the topics. mqadmin sends this to all.
+        """
+        if is_slave(self._state.settings):
+            return Answer()
         unused = [topic for topic in self._state.store.topics() if self._topics.get(topic) is None]
         if unused:
             self._state.store.delete_queues(*unused)

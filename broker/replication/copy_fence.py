@@ -16,6 +16,10 @@ class MasterLost(NetworkError):
     """There is no master to copy from, for now."""
 
 
+class OtherTakesOver(MasterLost):
+    """Another broker takes over, so this slave waits no longer for its master."""
+
+
 class CopyFence:
     """Lets a slave neither store nor confirm anything for a time, nor follow a master of an older epoch afterwards."""
 
@@ -49,13 +53,13 @@ class CopyFence:
                     await self._changed.wait()
 
     async def ask(self, master: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Return the answer of the master. Raises: MasterLost (another broker takes over), and what asking raises."""
+        """Return the answer of the master. Raises: OtherTakesOver, and what asking raises."""
         try:
             async with asyncio.timeout(None) as self._asking:
                 if self.is_up:
                     raise TimeoutError
                 return await master()
         except TimeoutError:
-            raise MasterLost("another broker takes over") from None
+            raise OtherTakesOver("another broker takes over") from None
         finally:
             self._asking = None

@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 
 from staticfire.broker.registration import Registration
-from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
+from staticfire.broker.replication.copy_fence import CopyFence, MasterLost, OtherTakesOver
 from staticfire.broker.replication.copy_run import CopyRun
 from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import Lineage, write_lineage
@@ -26,9 +26,10 @@ from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import QueueDiffers
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
+from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     SLAVE,
@@ -40,6 +41,7 @@ from staticfire.protocol.requests.replication import (
     JoinReplication,
 )
 from staticfire.protocol.requests.routes import MASTER_ID
+from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause
@@ -73,6 +75,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """`settle` writes the burst. `change_role` replaces the core of this broker, and so ends this copy."""
         self._state = state
         self._store = state.store
+        self._state_copy = state_copy
         self._registration = registration
         self._pool = pool
         self.lineage = lineage
@@ -94,8 +97,19 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """Whether it had everything of its master at some time since it started."""
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
+        self._heard_ms: UptimeMs | None = None
+        self._waited_until_ms = UptimeMs(0)
+        """The uptime of the last answer of a master, and until when this slave waited for one in vain."""
         self.state_rounds = StateRounds(state, pool, state_copy, self._copied_master)
         state.on_settings(self._use)
+
+    @property
+    def silent_ms(self) -> int:
+        """How long the last master was silent, and may have stored messages; -1: it never answered since the start.
+
+        A process that ends closes its connections, so a slave doesn't wait for it.
+        """
+        return -1 if self._heard_ms is None else max(0, self._waited_until_ms - self._heard_ms)
 
     async def copying(self) -> None:
         """Wait until this slave copies its master, or can't, but not long: the master may be dead, or start later.
@@ -145,6 +159,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
+                if isinstance(error, AnswerTimeout | OtherTakesOver):
+                    self._waited_until_ms = self._state.machine.clock.uptime_ms()
                 if not isinstance(error, NetworkError):
                     self._is_joined_or_refused.set()
                 if isinstance(error, BrokerAnswer) and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID:
@@ -195,6 +211,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self._heard(joined.end_position)
         self.is_whole = self.is_whole or self._store.max_position >= joined.end_position
         self._sent_end = joined.start_position
         self._is_joined_or_refused.set()
@@ -231,8 +248,12 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._take(answer)
         return self._request_after(joined, WAIT_MS)
 
+    def _heard(self, end_position: int) -> None:
+        clock = self._state.machine.clock
+        self.master_end, self.last_read_ms, self._heard_ms = end_position, clock.wall_ms(), clock.uptime_ms()
+
     def _note_end(self, answer: CopyAnswer) -> None:
-        self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
+        self._heard(answer.end_position)
         if answer.changes != self._changes_seen:
             self._changes_seen = answer.changes
             self.state_rounds.begin_now()
@@ -242,7 +263,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._note_end(answer)
         if answer.body and not self._state.settings.replication_hold:
             self._sent_end = max(self._sent_end, answer.log_position + len(answer.body))
-            self._pieces.add(answer.log_position, answer.body)
+            self._pieces.add(answer.log_position, answer.body, answer.segment_end)
         self._pieces.store_due()
         self.is_whole = self.is_whole or self._store.max_position >= self.master_end
 
@@ -283,9 +304,15 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             )  # fmt: skip
             self._change_role(change, None)
             await asyncio.Future()  # Until this core ends.
+        news = {topic: at for topic, at in joined.deleted_topics.items() if store.deletions.get(topic) != at}
+        if news:
+            self._state_copy.forget_topics(news)
         if foreign := _foreign_deletions(store.deletions, joined.deleted_topics, store.min_position):
             reason = "topics were deleted here that the master still has"
-            log.warning("deletions_taken_back", topics=len(foreign), first=foreign[0], reason=reason)
+        elif foreign := _late_deletions(news, store):
+            reason = "topics were deleted, and this log may have newer messages of them"
+        if foreign:
+            log.warning("queues_rebuilt", topics=len(foreign), first=foreign[0], reason=reason)
             end = store.max_position
             self._change_role(
                 RoleChange(lineage, SLAVE, settings.broker_id, reason, end, False, joined.deleted_topics), None
@@ -343,3 +370,12 @@ def _foreign_deletions(own: dict[str, int], masters: dict[str, int], min_positio
     It was the master, and a slave took over before it knew of the deletion. Records before `min_position` are gone.
     """
     return sorted(topic for topic, at in own.items() if at > max(masters.get(topic, -1), min_position))
+
+
+def _late_deletions(news: dict[str, int], store: MessageStore) -> list[str]:
+    """Return the topics whose queues must be kept in part: their deletion is unknown here, and the log is longer.
+
+    A slave learns of a deletion before it gets what was stored later, but its note of it may be lost.
+    """
+    topics = store.topics()
+    return sorted(topic for topic, at in news.items() if at < store.max_position and topic in topics)

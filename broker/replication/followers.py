@@ -83,6 +83,7 @@ class Followers:
                 max(0, end_position - one.stored_position),
                 0 if one.stored_position >= end_position else uptime_ms - one.had_all_ms,
                 self.is_in_sync(one, end_position, uptime_ms, limits),
+                silent_ms=uptime_ms - one.heard_ms,
             )
             for _, one in sorted(self.by_id.items())
         ]

@@ -134,6 +134,7 @@ class ReplicationMember:
         self._is_started = True
         spawn, pause = self._around.spawn, self._around.pause
         if self.follower is not None:
+            self._state_copy.begin_as_slave()
             spawn(self.follower.loop(pause), "copy_of_log")
             spawn(self.follower.state_rounds.loop(), "copy_of_state")
             return
@@ -238,13 +239,13 @@ class ReplicationMember:
         )  # fmt: skip
         described.instance = self._instance
         described.waits_for_failover = self._succession.waits_for_failover
-        described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
         if waits_for_copies(settings):
+            described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
             described.copies = max(1, settings.in_sync_replicas)
         if (follower := self.follower) is not None:
             described.master_address, described.master_end = follower.master_address, follower.master_end
             described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
-            described.is_whole = follower.is_whole
+            described.is_whole, described.silent_ms = follower.is_whole, follower.silent_ms
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if (copied_ms := follower.state_rounds.copied_ms) >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - copied_ms

@@ -25,6 +25,7 @@ class _Piece(NamedTuple):
     end: int
     bytes_max: int
     """As requested."""
+    segment_end: int | None
 
 
 class ReceivedPieces:
@@ -59,11 +60,12 @@ class ReceivedPieces:
         """Whether so much waits that no further piece is requested."""
         return sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX
 
-    def add(self, position: int, data: bytes) -> None:
-        """Add what the master sent."""
+    def add(self, position: int, data: bytes, segment_end: int | None) -> None:
+        """Add what the master sent. `segment_end`: see `CopyAnswer`."""
         lag_ms = self._state.settings.replication_lag_ms
         end = end_of_whole_records(position, data) if lag_ms else position + len(data)
-        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end, self.bytes_max))
+        due_ms = UptimeMs(self._uptime_ms() + lag_ms)
+        self._pieces.append(_Piece(due_ms, position, data, end, self.bytes_max, segment_end))
 
     def clear(self) -> None:
         """Forget all pieces: they are requested again."""
@@ -81,7 +83,7 @@ class ReceivedPieces:
 
     def _store_one(self, piece: _Piece) -> None:
         copy = self._store.copy_of_log()
-        end = copy.add(piece.position, piece.data)
+        end = copy.add(piece.position, piece.data, piece.segment_end)
         self._settle()
         self._log_grew()
         if end == piece.position:

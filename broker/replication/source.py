@@ -255,8 +255,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         stored, end = request.stored_position, self._store.max_position
         is_possible = self._store.min_position <= stored <= min(follower.sent_position, request.log_position)
         # A slave continues where its last piece ended; after a blank that was cut, in the next segment.
-        segment_bytes = self._state.settings.mapped_file_size_commit_log
-        has_gap = request.log_position > follower.sent_position and request.log_position % segment_bytes > 0
+        has_gap = request.log_position > follower.sent_position and not self._store.begins_segment(request.log_position)
         if not is_possible or has_gap or request.log_position > end:
             self._leave(follower.broker_id)
             words = (
@@ -277,6 +276,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         if position >= end or call.oneway:
             call.answer(answer)
             return
+        answer.segment_end = self._store.segment_end(position)
         store, bytes_max = self._store, max(1, min(request.bytes_max, PIECE_BYTES_MAX))
         with store.log_view(position, bytes_max) as body:
             size = len(body)

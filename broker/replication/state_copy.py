@@ -1,10 +1,11 @@
 """Topics, groups, offsets, request modes and users of a master, and how a slave takes them over. RocketMQ:
 SlaveSynchronize.
 
-Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. If the master
-has offsets of a group in a topic, these replace all that the slave has of them, also by lower ones; the slave's others
-stay. Users and policies become those of the master, because a slave has the same messages, and may become the master.
-RocketMQ doesn't copy them.
+Topics, the mappings of static topics, and groups are replaced if the master's version differs, so what was created at
+the slave vanishes. If the master has offsets of a group in a topic, these replace all that the slave has of them, also
+by lower ones. Offsets that the master had and has no more are removed, because their topic or group was deleted. Those
+that only the slave ever had stay. Users and policies become those of the master, because a slave has the same messages,
+and may become the master. RocketMQ doesn't copy them.
 
 Offsets wait until the slave's log is as long as the master's was. An offset may be after popped messages, and only the
 log says which of them aren't acknowledged: a slave that took over with the offset alone would never deliver them.
@@ -14,10 +15,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE
-from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
+from staticfire.broker.groups.offsets import GroupTopic, OffsetTable
 from staticfire.broker.handlers.access import FILE as ACCESS_FILE, AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
 from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.numbers import Int32, Int64
@@ -50,6 +52,12 @@ class StateCopy:
         self._access = access
         self._waiting: tuple[int, dict[str, dict[int, int]]] | None = None
         """Offsets for which the log is too short, and how long it must be."""
+        self._masters: list[GroupTopic] = []
+        """Of which groups and topics the master had offsets when they were last copied."""
+
+    def begin_as_slave(self) -> None:
+        """Count the restored offsets as the master's: it may have deleted topics while this slave was down."""
+        self._masters = self._tables.groups.offsets.places()
 
     @property
     def is_complete(self) -> bool:
@@ -67,6 +75,9 @@ class StateCopy:
         topics_version, groups_version = version_text(topics.version), version_text(groups.configs.version)
         if request.topics_version != topics_version:
             state.topics, state.topics_version = topics.snapshot().decode(), topics_version
+        static = self._tables.static_topics
+        if request.mappings_version != version_text(static.version):
+            state.mappings = static.snapshot().decode()
         if request.groups_version != groups_version:
             state.groups, state.groups_version = groups.configs.snapshot().decode(), groups_version
         state.users, _ = self._access.users_for(request.users_version)
@@ -75,13 +86,14 @@ class StateCopy:
     def count_changes(self) -> int:
         """Return a number that increases with each change of topics, groups, users or policies."""
         tables = self._tables
-        return tables.topics.version.counter + tables.groups.configs.version.counter + self._access.changes
+        topics = tables.topics.version.counter + tables.static_topics.version.counter
+        return topics + tables.groups.configs.version.counter + self._access.changes
 
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
         tables = self._tables
         topics, groups = version_text(tables.topics.version), version_text(tables.groups.configs.version)
-        return CopyState(topics, groups, self._access.users_for("")[1])
+        return CopyState(topics, groups, self._access.users_for("")[1], version_text(tables.static_topics.version))
 
     async def take(self, state: CopiedState) -> None:
         """Take over the state of the master, offsets as soon as the log allows it; the rest is on the disk afterwards.
@@ -100,6 +112,9 @@ class StateCopy:
             if state.topics:
                 tables.topics.take_copy(state.topics.encode())
                 files.append(TOPICS_FILE)
+            if state.mappings:  # After the topics, because mappings of unknown topics are removed.
+                tables.static_topics.take_copy(state.mappings.encode())
+                files.append(MAPPINGS_FILE)
             if state.groups:
                 tables.groups.configs.restore(state.groups.encode())
                 tables.groups.configs.add_system_groups()
@@ -116,6 +131,20 @@ class StateCopy:
         if files:
             await tables.config_files.saved(*files)
 
+    def forget_topics(self, deletions: dict[str, int]) -> None:
+        """Remove the offsets of topics that the master has deleted. `deletions`: topic and where the log ended then.
+
+        At once, because the next copy may wait for the log: if this slave takes over before that, a group would skip
+        as many new messages as it had consumed of the deleted topic.
+        """
+        for topic in deletions:
+            self._tables.groups.offsets.forget_topic(topic)
+        self._tables.config_files.changed(OFFSETS_FILE)
+        if self._waiting is not None:
+            position, table = self._waiting
+            left = {key: queues for key, queues in table.items() if deletions.get(key.partition("@")[0], -1) < position}
+            self._waiting = position, left
+
     def log_grew(self) -> None:
         """Take over the offsets that wait if the log is long enough now."""
         if self._waiting is not None and self._is_log_at(self._waiting[0]):
@@ -128,8 +157,12 @@ class StateCopy:
     def _take_offsets(self, log_position: int, table: dict[str, dict[int, int]]) -> None:
         offsets = self._tables.groups.offsets
         offsets.copied_position = log_position
-        for key, queues in table.items():
-            topic, _, group = key.partition("@")
+        places = {(group, topic): queues for key, queues in table.items() for topic, _, group in [key.partition("@")]}
+        for group, topic in self._masters:
+            if (group, topic) not in places:
+                offsets.forget_place(group, topic)
+        self._masters = list(places)
+        for (group, topic), queues in places.items():
             known = offsets.queues_of(group, topic)
             for queue_id, offset in queues.items():
                 if known.get(queue_id) != offset:

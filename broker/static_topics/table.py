@@ -46,7 +46,7 @@ class StaticTopicTable:
 
     def _file(self) -> None:
         self._is_filed = True
-        self._config_files.restore(FILE, self._snapshot, self._take_in)
+        self._config_files.restore(FILE, self.snapshot, self._take_in)
 
     def put(self, detail: MappingDetail) -> bool:
         """Store a mapping; return whether it has changed. It is saved soon. Raises: StorageError."""
@@ -57,6 +57,18 @@ class StaticTopicTable:
         self.by_topic[detail.topic] = detail
         self._moved(detail.topic)
         return True
+
+    def take_copy(self, data: bytes) -> None:
+        """Replace all mappings by those of a master. Raises: StorageError, msgspec.MsgspecError, ValueError."""
+        if not self._is_filed:
+            self._file()
+        before = list(self.by_topic)
+        self.by_topic.clear()
+        self._take_in(data)
+        self._config_files.changed(FILE)
+        for topic in dict.fromkeys([*before, *self.by_topic]):
+            for listener in self._listeners:
+                listener(topic)
 
     def infos(self, topics: dict[str, TopicConfig]) -> dict[str, MappingInfo]:
         """Return what nameservers receive about the static topics among these."""
@@ -79,7 +91,8 @@ class StaticTopicTable:
         for listener in self._listeners:
             listener(topic)
 
-    def _snapshot(self) -> bytes:
+    def snapshot(self) -> bytes:
+        """Return the content of topicQueueMapping.json."""
         saved = _SavedMappings(self.by_topic, self.version)
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 

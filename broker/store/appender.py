@@ -213,6 +213,17 @@ class Appender:
         self._position = self._chunk_position = position
         self._set_room_end(position + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
 
+    def end_segment_at(self, end_position: int) -> None:
+        """Let the segment of the next record end where that of the copied log ends. Raises: StorageError."""
+        if self.segment_end != end_position:
+            self._log.end_segment_at(self._position, end_position)
+            self._set_room_end(end_position - BLANK_BYTES_MIN)
+
+    @property
+    def segment_end(self) -> int:
+        """Where the segment of the next record ends."""
+        return self._room_end + BLANK_BYTES_MIN
+
     def fill(self, blank_bytes: int) -> None:
         """End the segment with a blank, wherever that is: for a copy of a log with its own segments."""
         self._records.append(pack_blank(self._position, blank_bytes))

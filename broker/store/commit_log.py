@@ -84,6 +84,12 @@ class CommitLog:
         segment = self.segments.at(self.end_position)
         return self.end_position + self._settings.segment_bytes_max if segment is None else segment.end
 
+    def end_segment_at(self, position: int, end: int) -> None:
+        """Let the segment of the next record, at `position`, end at another position. Raises: StorageError, OSError."""
+        if self.is_syncing and self.segments.at(position) is not None:  # A worker may use the file.
+            raise StorageError(f"the segment at {position} is being written to the disk: its size is changed later")
+        self.segments.end_at(position, end)
+
     # --- writing
 
     def write(self, chunks: list[Chunk], end_position: int) -> None:

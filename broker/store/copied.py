@@ -110,13 +110,17 @@ class CopiedLog:
         self._log.end_position = self._log.synced_position = position
         self._burst.begin_at(position)
 
-    def add(self, position: int, data: bytes) -> int:
+    def add(self, position: int, data: bytes, segment_end: int | None = None) -> int:
         """Add the whole records of a piece to the burst; return where the next piece begins.
+
+        `segment_end`: where the segment of the piece ends in the copied log; None: it has the usual size.
 
         Raises: StorageError (there is something else at this position), OSError.
         """
         if position != self._burst.room[0]:
             raise StorageError(f"a piece of the log begins at {position}, but this log ends at {self._burst.room[0]}")
+        if segment_end is not None:
+            self._burst.end_segment_at(segment_end)
         piece = _CheckedPiece(position)
         at = 0
         while len(data) - at >= BLANK_BYTES_MIN:
@@ -136,6 +140,12 @@ class CopiedLog:
 
     def _put(self, records: bytes, piece: _CheckedPiece) -> None:
         if records:
+            end = piece.position + len(records)
+            if end > self._burst.segment_end:
+                raise StorageError(
+                    f"the copied log has records up to {end}, which passes the end of its segment here, "
+                    f"{self._burst.segment_end}: set mappedFileSizeCommitLog as when they were stored"
+                )
             stored_ms = max(piece.stored_ms, self._burst.last_stored_ms)
             packed = [(queue, bytes(new.entries), new.record_bytes) for queue, new in piece.news.items()]
             self._burst.put_packed((records, piece.last, packed), MessageMs(stored_ms), None, None)

@@ -41,6 +41,8 @@ class Segments:
         self._open: dict[Segment, None] = {}
         self._starts: list[int] = []
         self.all: list[Segment] = []
+        self._next_end = -1
+        """Where the next segment ends; -1: it has the usual size."""
         self.min_position = 0
         """The position of the oldest record that still exists."""
         self.pinned_position = 0
@@ -105,12 +107,26 @@ class Segments:
 
     def create(self, start: int) -> Segment:
         """Create and open a new last segment. Raises: OSError."""
-        segment = Segment(self.path(start), start, start + self._segment_bytes_max)
+        end = self._next_end if self._next_end > start else start + self._segment_bytes_max
+        segment = Segment(self.path(start), start, end)
+        self._next_end = -1
         self.names += 1
         self.file_of(segment)
         self.all.append(segment)
         self._note_starts()
         return segment
+
+    def end_at(self, position: int, end: int) -> None:
+        """Let the last segment end at `end`, if `position` is in it, or else the next one.
+
+        An existing one has another end if it was cut and loaded since it was created. It must not be synced meanwhile.
+        """
+        segment = self.at(position)
+        if segment is None:
+            self._next_end = end
+        elif segment.end != end and segment is self.last:
+            self._close(segment)
+            segment.end = end
 
     def begin_at(self, position: int) -> None:
         """Put an empty segment before the first one, if that begins after `position`. Raises: OSError."""

@@ -325,6 +325,20 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         """The position of the log's end."""
         return self.log.end_position
 
+    def segment_end(self, position: int) -> int | None:
+        """Return where the segment of a position ends; None if it has the usual size, or isn't there yet.
+
+        It has another size if it was created when mappedFileSizeCommitLog was another one.
+        """
+        segment = self.log.segments.at(position)
+        is_usual = segment is None or segment.end - segment.start == self.settings.segment_bytes_max
+        return None if segment is None or is_usual else segment.end
+
+    def begins_segment(self, position: int) -> bool:
+        """Return whether a segment begins at a position."""
+        segment = self.log.segments.at(position)
+        return segment is None or segment.start == position
+
     @property
     def synced_position(self) -> int:
         """The position up to which the log survives a power loss."""

@@ -96,6 +96,8 @@ class CopyAnswer(Answer, rename="camel"):
     """Changes when topics are deleted. Then the slave joins again, to learn them."""
     changes: Int32 = 0
     """Another number after each change of topics, groups or users, if sends wait for slaves: they are copied now."""
+    segment_end: Int64 | None = None
+    """Where the segment of the piece ends, if it hasn't the size of mappedFileSizeCommitLog."""
 
 
 @request(RequestCode.COPY_LOG, answer=CopyAnswer)
@@ -114,10 +116,12 @@ class CopyLog(Request, rename="camel"):
 
 
 class CopiedState(msgspec.Struct, rename="camel", gc=False):
-    """Topics, groups, offsets, request modes and users, as in their files. Empty: it has not changed."""
+    """Topics, mappings, groups, offsets, request modes and users, as in their files. Empty: it has not changed."""
 
     topics: str = ""
     topics_version: str = ""
+    mappings: str = ""
+    """The mappings of static topics."""
     groups: str = ""
     groups_version: str = ""
     offsets: str = ""
@@ -131,8 +135,8 @@ class CopiedState(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def has_changes(self) -> bool:
-        """Whether it contains topics, groups or users that the slave didn't have."""
-        return bool(self.topics or self.groups or self.users)
+        """Whether it contains topics, mappings, groups or users that the slave didn't have."""
+        return bool(self.topics or self.mappings or self.groups or self.users)
 
 
 class CopyStateAnswer(Answer, rename="camel"):
@@ -144,11 +148,12 @@ class CopyStateAnswer(Answer, rename="camel"):
 
 @request(RequestCode.COPY_STATE, answer=CopyStateAnswer)
 class CopyState(Request, rename="camel"):
-    """Request topics, groups and users, if they have other versions than these, and all offsets."""
+    """Request topics, groups, users and mappings, if they have other versions than these, and all offsets."""
 
     topics_version: str = ""
     groups_version: str = ""
     users_version: str = ""
+    mappings_version: str = ""
 
 
 class FollowerState(msgspec.Struct, rename="camel", gc=False):
@@ -164,6 +169,8 @@ class FollowerState(msgspec.Struct, rename="camel", gc=False):
     connected: bool = True
     lacks_deletions: bool = False
     """Whether topics were deleted, and it doesn't know it yet."""
+    silent_ms: int = 0
+    """Time since its last request. One that has everything requests the log each five seconds."""
 
 
 class ReplicationState(msgspec.Struct, rename="camel", gc=False):
@@ -197,6 +204,8 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """A slave follows no master of an older epoch."""
     is_whole: bool = False
     """The slave has had everything that its master had, at some time since it started."""
+    silent_ms: int = 0
+    """How long a slave waited in vain for its last master, which may have stored messages; -1: none ever answered."""
     waits_for_failover: bool = False
     """A master that accepts no messages, because another broker must take over."""
     copies: int = 1

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -84,6 +85,58 @@ async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_i
         assert (reported.level, reported.fields["broker"]) == ("warning", MASTER)
         assert "1 of its slaves answer and had everything, and 2 must" in str(reported.fields["reason"])
     await trio.close()
+
+
+ALL_IN_SYNC: dict[str, Any] = {
+    "broker_role": "SYNC_MASTER", "in_sync_replicas": 1, "all_ack_in_sync_state_set": True, "min_in_sync_replicas": 1,
+}  # fmt: skip
+
+
+async def test_if_all_in_sync_acknowledge_one_of_these_takes_over(world: SimulatedWorld, logged: list[LogLine]) -> None:
+    trio = await ReplicaSet(world, **ALL_IN_SYNC).open(slaves=2)
+    async with trio.watched():
+        await world.run_for(seconds=1)
+        world.freeze(SECOND)
+        await world.run_for(seconds=20)
+        assert [(await trio.send(b"acknowledged")).code for _ in range(5)] == [0] * 5
+        for name in (MASTER, SLAVE):
+            world.kill(name)
+        world.thaw(SECOND)
+        await world.run_for(seconds=30)
+        assert (await trio.state(SECOND)).role == "SLAVE"
+        reasons = [str(line.fields["reason"]) for line in logged if line.event == "failover_not_possible"]
+        assert any(
+            f"all in sync acknowledge, and none of these answers and had everything; start {address_of(SLAVE)}"
+            in reason
+            for reason in reasons
+        )
+        await trio.start(MASTER)
+        await trio.start(SLAVE)
+        await trio.until_caught_up(SLAVE)
+        await world.run_for(seconds=1)
+        world.kill(MASTER)
+        await world.run_for(seconds=3)
+        await trio.until_caught_up(SECOND, SLAVE)
+    for name in (SLAVE, SECOND):
+        assert await trio.bodies(name) == [b"acknowledged"] * 5
+    await trio.close()
+
+
+async def test_if_none_is_in_sync_the_master_alone_has_the_last_messages(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    pair = await ReplicaSet(world, **ALL_IN_SYNC).open()
+    async with pair.watched():
+        world.partition(MASTER, SLAVE)
+        await world.run_for(seconds=40)
+        assert (await pair.send(b"only here")).code == 0
+        await world.run_for(seconds=1)
+        world.kill(MASTER)
+        await world.run_for(seconds=20)
+        assert (await pair.state(SLAVE)).role == "SLAVE"
+        [reported] = [line for line in logged if line.event == "failover_not_possible"]
+        assert "start its master, because no slave was in sync with it" in str(reported.fields["reason"])
+    await pair.close()
 
 
 async def test_it_is_reported_that_no_slave_has_ever_copied_its_master(

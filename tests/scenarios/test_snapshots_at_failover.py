@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from staticfire.protocol.command import Request
+from staticfire.protocol.requests.clock import Clock
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.replication import ControlReplication
 from staticfire.protocol.requests.reset import Reset
+from staticfire.protocol.requests.routes import GetRoute
 from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
+from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet
 
 pytestmark = pytest.mark.row("P7")
 REQUESTS = [SaveSnapshot("two"), RestoreSnapshot("one"), Reset()]
@@ -71,4 +74,34 @@ async def test_what_is_acknowledged_beside_a_snapshot_and_a_failover_is_there(
     await pair.until_caught_up(MASTER, SLAVE)
     assert acknowledged == (await pair.bodies(SLAVE))[3:][: len(acknowledged)]
     pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+@pytest.mark.parametrize("slaves", [0, 1])
+async def test_what_was_created_after_a_restore_is_known_also_while_message_time_stands(
+    world: SimulatedWorld, slaves: int
+) -> None:
+    """The restored tables count their changes from an earlier number on, and each has the same time."""
+    pair = await ReplicaSet(world).open(slaves=slaves)
+    assert (await pair.pool.ask(NAMESRV, Clock("freeze"), 30_000)).code == 0
+    await pair.send(b"1")
+    assert (await pair.ask(MASTER, SaveSnapshot("one"))).code == 0
+
+    async def create(name: str) -> None:
+        await pair.put_topic(name)
+        group = SubscriptionGroupConfig(group_name=name)
+        assert (await pair.ask(MASTER, UpdateGroup(body=group))).code == 0
+        await world.run_for(seconds=3)
+
+    await create("before")
+    assert (await pair.ask(MASTER, RestoreSnapshot("one"))).code == 0
+    await create("after")
+    for name in (MASTER, SLAVE)[: 1 + slaves]:
+        tables = pair.brokers[name].tables
+        for known in (tables.topics, tables.groups.configs):
+            assert (known.get("before"), known.get("after") is not None) == (None, True)
+    assert (await pair.pool.ask(NAMESRV, GetRoute("after"), 3_000)).code == 0
+    version = pair.brokers[MASTER].tables.topics.version
+    await pair.restart(MASTER)
+    assert pair.brokers[MASTER].tables.topics.version == version
     await pair.close()

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
+from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.groups import (
     DeleteGroup,
     ForbidGroup,
@@ -15,7 +17,7 @@ from staticfire.protocol.requests.groups import (
     SubscriptionGroupConfig,
     UpdateGroups,
 )
-from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.offsets import GetMinOffset, QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.statistics import GetConsumeStats
 from staticfire.protocol.requests.topics import GetAllTopicConfigs, UpdateTopic
@@ -137,3 +139,17 @@ async def test_cleaning_keeps_what_is_in_use(stand: BrokerStand) -> None:
     assert {"SELF_TEST_TOPIC", "DefaultCluster", "broker-a"} <= set(
         (await stand.ask(GetSystemTopics())).body.topic_list
     )
+
+
+@pytest.mark.parametrize("first_hours", [72, 1])
+async def test_expired_messages_are_those_of_the_present_reserved_time(world: SimulatedWorld, first_hours: int) -> None:
+    stand = BrokerStand(world, mapped_file_size_commit_log=16 * 1024, file_reserved_time=first_hours)
+    await stand.start()
+    for _ in range(20):
+        assert (await stand.send("orders", b"x" * 4096)).code == 0
+    await world.run_for(seconds=3 * 3600)
+    hours = 73 - first_hours
+    assert (await stand.ask(UpdateBrokerConfig(body=b"fileReservedTime=%d\n" % hours))).code == 0
+    assert (await stand.ask(DeleteExpired())).code == 0
+    assert (await stand.ask(GetMinOffset("orders", 0))).offset == (18 if hours == 1 else 0)
+    await stand.close()

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from random import Random
 
+import msgspec
 import pytest
 
 from staticfire.protocol.compiled import twin
@@ -68,6 +69,47 @@ def test_a_copy_continues_after_a_kill_anywhere() -> None:
         else:
             target.restart()
     assert contents(target) == contents(stand)
+
+
+@pytest.mark.parametrize("first_bytes", [2 * SMALL.segment_bytes_max, SMALL.segment_bytes_max // 2])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_segments_of_another_size_are_copied_as_they_are(first_bytes: int, restarts: bool) -> None:
+    """mappedFileSizeCommitLog was changed at all brokers, and then a new slave joins."""
+    stand, target, random = StoreStand(), StoreStand(), Random(8)
+    stand.settings = msgspec.structs.replace(SMALL, segment_bytes_max=first_bytes)
+    stand.open()
+    for _ in range(2):
+        for number in range(100):
+            stand.send(b"%d" % number * 20)
+        stand.settings = SMALL
+        stand.restart()
+    target.open()
+    theirs = stand.store
+    while (position := target.store.max_position) < theirs.max_position:
+        piece = theirs.log_window(position, random.randrange(2_000, 9_000))
+        target.store.copy_of_log().add(position, piece, theirs.segment_end(position))
+        target.store.commit()
+        if restarts and random.random() < 0.3:
+            if random.random() < 0.5:
+                target.store.log.segments.cut(target.store.max_position)
+            target.restart()
+    assert contents(target)[1] == contents(stand)[1]
+    names = [one.files.list_folder("/store/commitlog") for one in (stand, target)]
+    assert restarts or names[0] == names[1]
+
+
+def test_a_piece_that_passes_the_end_of_its_segment_is_refused() -> None:
+    stand, target = StoreStand(), StoreStand()
+    stand.settings = msgspec.structs.replace(SMALL, segment_bytes_max=8 * SMALL.segment_bytes_max)
+    stand.open()
+    target.open()
+    for number in range(300):
+        stand.send(b"%d" % number * 20)
+    piece = stand.store.log_window(0, 1 << 20)
+    with pytest.raises(StorageError, match=r"passes the end of its segment .*set mappedFileSizeCommitLog"):
+        target.store.copy_of_log().add(0, piece)
+    target.store.commit()
+    assert target.store.max_position == 0
 
 
 @pytest.mark.parametrize("place", [0, 5, 40, 120, -1])
