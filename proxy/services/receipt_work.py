@@ -24,7 +24,7 @@ from staticfire.proxy.services.held_messages import (
 )
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.message_time import MessageTime
-from staticfire.proxy.services.receipts import Receipt
+from staticfire.proxy.services.receipts import MessagePlace, Receipt
 from staticfire.proxy.services.statuses import StatusError, invalid_handle, refused
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause
@@ -142,13 +142,13 @@ class ReceiptWork:
         if not self._held.hold(held):
             log.warning("message_not_held", client_id=held.client_id, group=held.group, held=len(self._held))
 
-    def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+    def take(self, client_id: str, group: str, place: MessagePlace, message_id: str) -> HeldMessage | None:
         """Stop renewing a message; return it if it was held."""
-        return self._held.take(client_id, group, receipt, message_id)
+        return self._held.take(client_id, group, place, message_id)
 
-    def find(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+    def find(self, client_id: str, group: str, place: MessagePlace, message_id: str) -> HeldMessage | None:
         """Return a message if it is held. A renewal in flight may be about to replace its handle."""
-        return self._held.find(client_id, group, receipt, message_id)
+        return self._held.find(client_id, group, place, message_id)
 
     def let_go(self, held: HeldMessage) -> None:
         """Stop renewing a message, if it is still held."""

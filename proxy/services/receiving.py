@@ -231,7 +231,7 @@ class ReceiveCalls:
         """Make messages that haven't reached the client visible again soon."""
         topic, group = wanted.request.topic, wanted.request.consumer_group
         for message in messages:
-            held = self._work.take(wanted.client.client_id, group, message.receipt, message.message_id)
+            held = self._work.take(wanted.client.client_id, group, message.receipt.place(topic), message.message_id)
             receipt = message.receipt if held is None else held.receipt
             again = self._work.change(topic, group, receipt, RETURNED_AFTER_MS)
             self._background.start(again, "the return of a message")

@@ -94,6 +94,20 @@ async def test_no_other_client_gets_a_message_that_one_works_on(stand: GrpcStand
     assert await stand.bodies(client_id="c2", auto_renew=True) == []
 
 
+async def test_messages_of_two_topics_at_the_same_queue_and_offset_are_both_held(stand: GrpcStand) -> None:
+    topics = ("orders", "refunds")
+    for topic in topics:
+        await stand.put_topic(topic, queues=1)
+    for client_id in ("c1", "c2"):
+        await stand.consumer(client_id, kind=pb.ClientType.PUSH_CONSUMER)
+    for topic in topics:
+        await stand.send(topic, message_id=f"m-{topic}")
+    messages = [message for topic in topics for message in (await stand.receive(topic, auto_renew=True)).messages]
+    await keep_alive(stand, 2, "c1", "c2")
+    assert [await stand.bodies(topic, client_id="c2", auto_renew=True) for topic in topics] == [[], []]
+    assert [(await stand.ack(message)).status.code for message in messages] == [pb.Code.OK, pb.Code.OK]
+
+
 async def test_a_client_may_fail_after_long_work(stand: GrpcStand) -> None:
     message = await working(stand)
     await keep_alive(stand, 5, "c1", "c2")
