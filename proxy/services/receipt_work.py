@@ -157,12 +157,20 @@ class ReceiptWork:
     def client_gone(self, client_id: str, group: str) -> None:
         """Make the messages of a client visible again soon."""
         for held in self._held.take_client(client_id, group):
-            self._background.start(self._return(held), "the return of a held message")
+            self._background.start(self.give_back_held(held), "the return of a held message")
 
-    async def _return(self, held: HeldMessage) -> None:
+    async def give_back_held(self, held: HeldMessage) -> None:
+        """Make a message that isn't held any more visible again soon. Raises: StaticfireError."""
         if held.renewing is not None:
             await asyncio.wait([held.renewing])
-        await self.change(held.topic, held.group, held.receipt, RETURNED_AFTER_MS)
+        await self.give_back(held.topic, held.group, held.receipt)
+
+    async def give_back(self, topic: str, group: str, receipt: Receipt) -> None:
+        """Make a message that its client doesn't have, or doesn't work on any more, visible again soon.
+
+        Raises: StaticfireError.
+        """
+        await self.change(topic, group, receipt, RETURNED_AFTER_MS)
 
     async def renew_loop(self, pause_for: Pause) -> None:
         """Renew expiring messages periodically. RocketMQ: ReceiptHandleManager.scheduleRenewTask."""

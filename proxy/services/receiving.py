@@ -5,7 +5,8 @@ Behaviour
 - Messages that the client's filter excludes are acknowledged at once (brokers filter tags by hash). A message that was
   delivered as often as the group permits is moved to the dead letters instead; the broker doesn't do it.
 - Messages that were popped but didn't reach the client, because it cancelled the call or disconnected, are visible
-  again after a second, whether the pop was still held or the response was half written.
+  again after a second, whether the pop was still held or the response was half written. Until the whole response has
+  left, this applies to all of its messages, because RocketMQ's clients drop an incomplete response.
 - Messages that are popped for a client that has left meanwhile (it terminated, was silent for too long, or has settings
   of another group) are returned in the same way, if the endpoint would hold them. Its receive gets none of them.
 - A group without configuration has RocketMQ's defaults.
@@ -39,7 +40,7 @@ from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.pb_times import millis, timestamp
-from staticfire.proxy.services.receipt_work import RETURNED_AFTER_MS, ReceiptWork
+from staticfire.proxy.services.receipt_work import ReceiptWork
 from staticfire.proxy.services.receipts import Popped, popped_messages
 from staticfire.proxy.services.received_messages import packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
@@ -107,15 +108,16 @@ class ReceiveCalls:
             yield ReceiveMessageResponse(status=outcome.status)
             yield delivered
             return
-        written = 0
+        has_left = False
         try:
             packer = packer_of(wanted.request.topic, wanted.address)
-            for count, answers in packer.shares(_FOUND, outcome.messages, delivered):
+            for answers in packer.shares(_FOUND, outcome.messages, delivered):
                 yield answers
-                written += count
+            await call.drained()
+            has_left = True
         finally:
-            if written < len(outcome.messages):
-                self._return(wanted, outcome.messages[written:])
+            if not has_left:
+                self._return(wanted, outcome.messages)
 
     # -- checks --------------------------------------------------------------------------------------------------
 
@@ -232,8 +234,10 @@ class ReceiveCalls:
         topic, group = wanted.request.topic, wanted.request.consumer_group
         for message in messages:
             held = self._work.take(wanted.client.client_id, group, message.receipt.place(topic), message.message_id)
-            receipt = message.receipt if held is None else held.receipt
-            again = self._work.change(topic, group, receipt, RETURNED_AFTER_MS)
+            if held is None:
+                again = self._work.give_back(topic, group, message.receipt)
+            else:
+                again = self._work.give_back_held(held)
             self._background.start(again, "the return of a message")
 
     async def _return_when_there(self, wanted: WantedMessages, pop: "asyncio.Task[PopOutcome]") -> None:
