@@ -41,7 +41,8 @@ class PopMessage(Request, rename="camel"):
     """Take messages that no other client gets for `invisible_time` ms; held for up to `poll_time` ms until one arrives.
 
     `queue_id` below 0: any queue. `init_mode`: FROM_MIN; any other value is FROM_MAX. `attempt_id`: only with `order`;
-    a repeated request with the same id gets the same messages again.
+    a repeated request with the same id gets the same messages again. `cancel_id` is staticfire's own: the number by
+    which this connection may cancel the pop while it is held.
     """
 
     consumer_group: str
@@ -57,6 +58,7 @@ class PopMessage(Request, rename="camel"):
     order: bool | None = None
     attempt_id: str | None = None
     bname: str | None = None
+    cancel_id: Int64 | None = None
     when_absent: ClassVar[Mapping[str, Any]] = dict.fromkeys(
         ("queue_id", "max_msg_nums", "invisible_time", "poll_time", "born_time", "init_mode"), 0
     )
@@ -166,6 +168,18 @@ class PollingInfo(Request, rename="camel"):
     queue_id: Int32
     bname: str | None = None
     when_absent: ClassVar[Mapping[str, Any]] = {"queue_id": 0}
+
+
+@request(RequestCode.CANCEL_POP)
+class CancelPop(Request, rename="camel"):
+    """End a held pop of the same connection: no client waits for its messages any more. staticfire's own.
+
+    The pop gets the response of one that found nothing. A pop that isn't held has its response already.
+    """
+
+    consumer_group: str
+    topic: str
+    cancel_id: Int64
 
 
 @request(RequestCode.POP_ROLLBACK)

@@ -30,7 +30,7 @@ LOG_POSITION_UNKNOWN = -1
 NUMBER_CHARS_MAX = 19
 
 MessagePlace = tuple[str, str, int, int, int]
-"""Requested topic, broker name, flag of the topic, queue id, queue offset: equal for all handles of a popped message."""
+"""Requested topic, broker name, flag of the topic, queue id, queue offset: equal for all of a message's handles."""
 
 
 class Receipt(NamedTuple):

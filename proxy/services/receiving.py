@@ -7,6 +7,8 @@ Behaviour
 - Messages that were popped but didn't reach the client, because it cancelled the call or disconnected, are visible
   again after a second, whether the pop was still held or the response was half written. Until the whole response has
   left, this applies to all of its messages, because RocketMQ's clients drop an incomplete response.
+- A receive that its client gives up is cancelled at its broker, which would otherwise deliver the next message to it.
+  RocketMQ's brokers can't cancel one: there the message is returned as above.
 - Messages that are popped for a client that has left meanwhile (it terminated, was silent for too long, or has settings
   of another group) are returned in the same way, if the endpoint would hold them. Its receive gets none of them.
 - A group without configuration has RocketMQ's defaults.
@@ -15,6 +17,8 @@ Behaviour
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import count
 from typing import NamedTuple
 
 from staticfire.client.cluster.subscriptions import SQL92, TAG
@@ -22,7 +26,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.properties import TAGS, text_property
-from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, PopAnswer, PopMessage
+from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, CancelPop, PopAnswer, PopMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
     Code,
@@ -94,6 +98,7 @@ class ReceiveCalls:
         self._clients = clients
         self._work = work
         self._background = background
+        self._cancel_ids = count(1)
 
     async def receive(self, request: ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[GrpcAnswer]:
         """Respond with a status, the messages, and the time of delivery."""
@@ -154,6 +159,7 @@ class ReceiveCalls:
             order=config.consume_message_orderly,
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
             bname=broker_name,
+            cancel_id=next(self._cancel_ids),
         )
         timeout_ms = max(caller.remaining_ms or 0, poll_ms)
         return WantedMessages(client, attempts_max(config), pop, address, tags, request.auto_renew, timeout_ms)
@@ -241,6 +247,12 @@ class ReceiveCalls:
             self._background.start(again, "the return of a message")
 
     async def _return_when_there(self, wanted: WantedMessages, pop: "asyncio.Task[PopOutcome]") -> None:
+        """Cancel a pop that may be held at its broker, and return what it has taken already."""
+        request = wanted.request
+        if not pop.done():
+            with suppress(StaticfireError):  # A broker that can't be reached has lost the pop with its connection.
+                cancel = CancelPop(request.consumer_group, request.topic, request.cancel_id or 0)
+                await self._cluster.client.pool.tell(wanted.address, cancel)
         try:
             outcome = await pop
         except StaticfireError:

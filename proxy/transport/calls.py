@@ -18,8 +18,8 @@ client. The iteration over the requests of a bidi call stops when the client has
 
 Responses leave in the order in which they are yielded. A `yield` waits while the client doesn't read. In a bidi call,
 `GrpcCall.send` does the same from any task, so that commands can be sent while the handler waits for requests. A
-handler with many small responses yields several of them at once, as `PackedAnswers`. What was yielded may be queued here
-until the client reads it; `GrpcCall.drained` waits until nothing is queued any more.
+handler with many small responses yields several of them at once, as `PackedAnswers`. What was yielded may be queued
+here until the client reads it; `GrpcCall.drained` waits until nothing is queued any more.
 """
 
 import struct

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.protocol.requests.pop import Notification, PollingInfo, PopMessage
+from staticfire.protocol.requests.pop import CancelPop, Notification, PollingInfo, PopMessage
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world.world import SimulatedWorld
@@ -50,6 +50,21 @@ async def test_one_message_wakes_one_pop_the_one_that_ends_first(
     await world.run_for(20)
     assert (early.done(), late.done(), await held(stand)) == (True, False, 1)
     late.cancel()
+
+
+async def test_only_its_own_connection_cancels_a_pop(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
+    first, second = begin(popper, cancel_id=1), begin(popper, cancel_id=2)
+    await world.run_for(100)
+    others = ConnectionPool(world.machine("other", "10.0.0.10"))
+    await others.ask(ADDRESS, CancelPop("billing", "orders", 1))
+    await others.close()
+    assert await held(stand) == 2
+    assert (await stand.ask(CancelPop("billing", "orders", 1))).code == 0
+    assert (first.result().code, first.result().remark, second.done()) == (210, "NO_MESSAGE_IN_QUEUE", False)
+    assert (await stand.ask(CancelPop("billing", "orders", 1))).code == 0  # It isn't held any more.
+    await stand.send("orders", b"a")
+    await world.run_for(20)
+    assert [record.body for record in second.result().body.records] == [b"a"]
 
 
 async def test_what_one_pop_leaves_wakes_the_next(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
