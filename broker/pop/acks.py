@@ -1,8 +1,9 @@
 """Acknowledge messages, or change their invisible time. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 
 An acknowledgement has an effect if its handle refers to a check-point that contains the message. All others have no
-effect and get the same response. A change of the invisible time follows the same rule: it moves its message to a new
-check-point.
+effect and get the same response. In order, a handle whose pop is forgotten still moves the group, as in RocketMQ, but
+not if it is older than the message that has its offset now. A change of the invisible time has an effect under the same
+condition as an acknowledgement: it moves its message to a new check-point.
 """
 
 from collections.abc import Sequence
@@ -125,7 +126,8 @@ class Acknowledger:
             return
         old = self._tables.orders.find(place)
         if old is None:
-            self._put_order(place, None, offset + 1)
+            if committed >= 0 and self._was_stored(place, offset, handle.pop_time_ms):
+                self._put_order(place, None, offset + 1)
             return
         outcome, state = acknowledged(old, offset, handle.pop_time_ms, now_ms)
         if outcome is AckOutcome.ILLEGAL:
@@ -138,6 +140,15 @@ class Acknowledger:
             self._put_order(place, state, offset_behind(state))
             if free_at_ms(state) is None:
                 self.freed.append(place)
+
+    def _was_stored(self, place: GroupQueue, offset: int, pop_ms: int) -> bool:
+        """Return whether a pop at this time can have taken the message that is at this offset now.
+
+        If not, the topic was deleted and created again, and the handle is that of an earlier message.
+        """
+        store = self._state.store
+        stored_ms = store.stored_ms_of(store.queue(place.topic, place.queue_id), offset)
+        return stored_ms is not None and stored_ms <= pop_ms
 
     def _put_order(self, place: GroupQueue, state: OrderState | None, committed: int) -> None:
         tables, offsets = self._tables, self._tables.groups.offsets

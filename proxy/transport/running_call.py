@@ -246,10 +246,7 @@ class RunningCall:
                 self._end(WELL_ENDED)
 
     async def send(self, answer: GrpcAnswer) -> None:
-        """Send one response of a stream. If too much of it is unsent, wait until all has left.
-
-        Raises: GrpcError if the call is over.
-        """
+        """Send one response of a stream. If too much is unsent, wait until all has left. Raises: GrpcError."""
         self._check_open()
         self._owner.answer(self.stream, as_it_travels(answer))
         while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
