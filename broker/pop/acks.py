@@ -23,6 +23,15 @@ from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE
 from staticfire.runtime.connection import Connection
 
 
+class Change(NamedTuple):
+    """A change of the invisible time: from now on, in ms. `for_push`: see ChangeInvisibleTime."""
+
+    invisible_ms: int
+    connection: Connection | None
+    """The owner's from now on; None if no client has the message."""
+    for_push: bool = False
+
+
 class Changed(NamedTuple):
     """The values in the response to a change of the invisible time."""
 
@@ -50,17 +59,12 @@ class Acknowledger:
         if found is not None:
             self._remove(*found, offsets)
 
-    def change(
-        self, place: GroupQueue, handle: PopHandle, offset: int, times: tuple[int, Connection | None]
-    ) -> Changed:
-        """Change until when a message is invisible. `times`: for how long from now, and the connection of the owner,
-        None if the message is given back."""
-        invisible_ms, connection = times
+    def change(self, place: GroupQueue, handle: PopHandle, offset: int, change: Change) -> Changed:
+        """Change until when a message is invisible."""
+        invisible_ms = change.invisible_ms
         now_ms = self._state.clock.message_ms()
         visible_ms = min(now_ms + invisible_ms, DUE_MS_MAX)
-        owner = GIVEN_BACK
-        if connection is not None and not self._gives_back(place.group):
-            owner = self._tables.owners.number_of(connection)
+        owner = self._owner_after(place.group, change)
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
             return self._change_in_order(place, handle, offset, (visible_ms, owner))
         pop_ms = int(now_ms)
@@ -112,10 +116,17 @@ class Acknowledger:
 
         tables.log.when_written(undo)
 
-    def _gives_back(self, group: str) -> bool:
-        """Return whether a change means that the client failed to consume: push consumers send one only then."""
+    def _owner_after(self, group: str, change: Change) -> int:
+        """Return the number of the client that has a message after a change of its invisible time."""
+        connection, owners = change.connection, self._tables.owners
+        if connection is None:
+            return GIVEN_BACK
+        if change.for_push:
+            return owners.push_number_of(connection, group)
         online = self._tables.groups.consumers.consumer_table.get(group)
-        return online is not None and online.consume_type == PUSH
+        if online is not None and online.consume_type == PUSH:
+            return GIVEN_BACK  # Push consumers send a change only when they have failed to consume the message.
+        return owners.number_of(connection)
 
     # -- in order ------------------------------------------------------------------------------------------------
 

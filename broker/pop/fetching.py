@@ -109,7 +109,12 @@ class PopFetcher:
             words = f"no message is delivered, because it can't be recorded: {refusal}"
             raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
         popped = OnePop(request, wanted, state.clock.message_ms())
-        owner = self._tables.owners.number_of(connection)
+        owners = self._tables.owners
+        owner = (
+            owners.push_number_of(connection, request.consumer_group)
+            if request.for_push
+            else owners.number_of(connection)
+        )
         draw = self._random.randrange(100)
         retry = None if popped.is_order else self._retry_topic(request, draw)
         retry_first = retry is not None and draw < state.settings.pop_from_retry_probability

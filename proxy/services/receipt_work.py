@@ -78,11 +78,18 @@ class ReceiptWork:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")
 
     async def change(
-        self, topic: str, group: str, receipt: Receipt, invisible_ms: int, is_given_back: bool = False
+        self,
+        topic: str,
+        group: str,
+        receipt: Receipt,
+        invisible_ms: int,
+        is_given_back: bool = False,
+        is_renewal: bool = False,
     ) -> Receipt:
         """Make a message invisible for this long from now on; return its new handle.
 
-        `is_given_back`: its consumer has failed to consume it. Raises: StaticfireError.
+        `is_given_back`: no consumer has it any more. `is_renewal`: a push consumer works on it.
+        Raises: StaticfireError.
         """
         pop = receipt.pop
         request = ChangeInvisibleTime(
@@ -94,6 +101,7 @@ class ReceiptWork:
             invisible_time=invisible_ms,
             bname=pop.broker_name,
             given_back=is_given_back or None,
+            for_push=is_renewal or None,
         )
         answer = await self._cluster.ask(pop.broker_name, request)
         if answer.code != SUCCESS or not isinstance(answer, ChangeInvisibleAnswer):
@@ -170,7 +178,7 @@ class ReceiptWork:
 
         Raises: StaticfireError.
         """
-        await self.change(topic, group, receipt, RETURNED_AFTER_MS)
+        await self.change(topic, group, receipt, RETURNED_AFTER_MS, is_given_back=True)
 
     async def renew_loop(self, pause_for: Pause) -> None:
         """Renew expiring messages periodically. RocketMQ: ReceiptHandleManager.scheduleRenewTask."""
@@ -198,10 +206,11 @@ class ReceiptWork:
                 self._held.give_up(held)
                 config = await self._cluster.group(held.group)
                 pause_ms = retry_delay_ms(config, held.reconsume_times)
-                held.receipt = await self.change(held.topic, held.group, held.receipt, pause_ms)
+                held.receipt = await self.change(held.topic, held.group, held.receipt, pause_ms, is_given_back=True)
                 log.warning("receipt_given_up", group=held.group, message_id=held.message_id, worked_ms=WORK_MS_MAX)
                 return
-            renewed = await self.change(held.topic, held.group, held.receipt, renew_for_ms(held.renewals))
+            invisible_ms = renew_for_ms(held.renewals)
+            renewed = await self.change(held.topic, held.group, held.receipt, invisible_ms, is_renewal=True)
             self._held.renewed(held, renewed)
         except StaticfireError as error:
             if self._held.failed(held):

@@ -160,6 +160,7 @@ class ReceiveCalls:
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
             bname=broker_name,
             cancel_id=next(self._cancel_ids),
+            for_push=request.auto_renew or None,
         )
         timeout_ms = max(caller.remaining_ms or 0, poll_ms)
         return WantedMessages(client, attempts_max(config), pop, address, tags, request.auto_renew, timeout_ms)
