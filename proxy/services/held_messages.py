@@ -96,6 +96,18 @@ class HeldMessages:
             self._drop(held)
         return taken
 
+    def take_renewed(self) -> list[HeldMessage]:
+        """Remove and return the messages whose client has an older handle, except those with a request in flight."""
+        taken = [
+            held
+            for messages in self._held.values()
+            for held in messages.values()
+            if (held.renewals or held.renewing is not None) and not held.settling
+        ]
+        for held in taken:
+            self._drop(held)
+        return taken
+
     def expiring(self, message_ms: MessageMs) -> list[HeldMessage]:
         """Return the messages that would soon be visible again, except those with a renewal or request in flight."""
         return [

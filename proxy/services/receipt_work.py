@@ -164,7 +164,17 @@ class ReceiptWork:
 
     def client_gone(self, client_id: str, group: str) -> None:
         """Make the messages of a client visible again soon."""
-        for held in self._held.take_client(client_id, group):
+        self._give_back_all(self._held.take_client(client_id, group))
+
+    def stopping(self) -> None:
+        """Make the renewed messages visible again soon, since the endpoint stops: no other one has their handles.
+
+        The others remain with their clients, whose handles are valid at another endpoint, too.
+        """
+        self._give_back_all(self._held.take_renewed())
+
+    def _give_back_all(self, messages: list[HeldMessage]) -> None:
+        for held in messages:
             self._background.start(self.give_back_held(held), "the return of a held message")
 
     async def give_back_held(self, held: HeldMessage) -> None:
