@@ -183,6 +183,23 @@ async def test_whether_what_comes_back_wakes(
 
 
 @pytest.mark.row("G5")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_what_comes_back_to_either_version_of_the_retry_topic_wakes(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper, version: int
+) -> None:
+    await stand.restart(wake_pops_of_returning=True, enable_retry_topic_v2=version == 2)
+    await stand.send("orders", b"a")
+    await popper.pop(invisible_ms=100)
+    await world.run_for(200)
+    # The message is in the retry topic of this version now, and returns to it each time.
+    await stand.restart(enable_retry_topic_v2=True)
+    for _ in range(10):  # A random number decides which version a pop reads first.
+        waiting = begin(popper, 8_000, invisible_ms=1_000)
+        await world.run_for(1_050)
+        assert [record.body for record in waiting.result().body.records] == [b"a"]
+
+
+@pytest.mark.row("G5")
 @pytest.mark.parametrize("has_dead_letters", [False, True])
 async def test_what_comes_back_too_often_is_dead(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper, has_dead_letters: bool
