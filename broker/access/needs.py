@@ -251,8 +251,9 @@ NEEDS: dict[int, Needs] = {
     Code.GET_BROKER_CLUSTER_ACL_INFO: _LOOK,
     Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _CHANGE,
     Code.GET_BROKER_CLUSTER_ACL_CONFIG: _LOOK,
-    # staticfire's own requests: a client sends the first, administrators the others.
+    # staticfire's own requests: clients send the first two, administrators the others.
     Code.SEND_MANY: _send_many,
+    Code.CANCEL_POP: _POPS,
     Code.GET_GROUP_STATE: _of((GROUP, "group", (GET,))),
     Code.IMPORT_MESSAGES: _of((TOPIC, "topic", (PUB,))),
     Code.RESET: _CHANGE,

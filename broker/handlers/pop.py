@@ -11,6 +11,7 @@ Behaviour
 Different from RocketMQ
 - A pop takes nothing if its client has disconnected in the meantime.
 - While nothing can be written (the disk is full), a pop is refused with SERVICE_NOT_AVAILABLE.
+- CANCEL_POP ends a held pop. RocketMQ's brokers deliver a message to it even if no client waits for it any more.
 - With `wakePopsOfReturning` a held pop receives a returned message at once, and not at the pop's deadline.
 """
 
@@ -29,6 +30,7 @@ from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.pop_handles import flag_of
 from staticfire.protocol.requests.pop import (
+    CancelPop,
     Notification,
     NotificationAnswer,
     PeekMessage,
@@ -84,6 +86,18 @@ class PopHandlers:
             return popped.nothing(ResponseCode.POLLING_TIMEOUT)
         holding.hold(holding.pops, call, left_ms, wanted)
         return None
+
+    def cancel(self, call: Call) -> Answer:
+        """Answer a held pop without a message, because no client waits for it any more."""
+        request: CancelPop = call.request
+
+        def is_meant(held: HeldPop) -> bool:
+            return held.call.connection is call.connection and held.call.request.cancel_id == request.cancel_id
+
+        held = self.holding.pops.cancel(request.topic, request.consumer_group, is_meant)
+        if held is not None:
+            held.call.answer(OnePop(held.call.request, held.wanted, 0).nothing(ResponseCode.POLLING_TIMEOUT))
+        return Answer()
 
     def _hand_out(self, call: Call, popped: OnePop) -> None:
         """Send the response when the log has what the pop took."""

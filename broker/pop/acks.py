@@ -1,8 +1,9 @@
 """Acknowledge messages, or change their invisible time. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 
 An acknowledgement has an effect if its handle refers to a check-point that contains the message. All others have no
-effect and get the same response. A change of the invisible time follows the same rule: it moves its message to a new
-check-point.
+effect and get the same response. In order, a handle whose pop is forgotten still moves the group, as in RocketMQ, but
+not if it is older than the message that has its offset now. A change of the invisible time has an effect under the same
+condition as an acknowledgement: it moves its message to a new check-point.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,15 @@ from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
 from staticfire.protocol.pop_handles import PopHandle, flag_of
 from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE
 from staticfire.runtime.connection import Connection
+
+
+class Change(NamedTuple):
+    """A change of the invisible time: from now on, in ms. `for_push`: see ChangeInvisibleTime."""
+
+    invisible_ms: int
+    connection: Connection | None
+    """The owner's from now on; None if no client has the message."""
+    for_push: bool = False
 
 
 class Changed(NamedTuple):
@@ -49,17 +59,12 @@ class Acknowledger:
         if found is not None:
             self._remove(*found, offsets)
 
-    def change(
-        self, place: GroupQueue, handle: PopHandle, offset: int, times: tuple[int, Connection | None]
-    ) -> Changed:
-        """Change until when a message is invisible. `times`: for how long from now, and the connection of the owner,
-        None if the message is given back."""
-        invisible_ms, connection = times
+    def change(self, place: GroupQueue, handle: PopHandle, offset: int, change: Change) -> Changed:
+        """Change until when a message is invisible."""
+        invisible_ms = change.invisible_ms
         now_ms = self._state.clock.message_ms()
         visible_ms = min(now_ms + invisible_ms, DUE_MS_MAX)
-        owner = GIVEN_BACK
-        if connection is not None and not self._gives_back(place.group):
-            owner = self._tables.owners.number_of(connection)
+        owner = self._owner_after(place.group, change)
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
             return self._change_in_order(place, handle, offset, (visible_ms, owner))
         pop_ms = int(now_ms)
@@ -111,10 +116,17 @@ class Acknowledger:
 
         tables.log.when_written(undo)
 
-    def _gives_back(self, group: str) -> bool:
-        """Return whether a change means that the client failed to consume: push consumers send one only then."""
+    def _owner_after(self, group: str, change: Change) -> int:
+        """Return the number of the client that has a message after a change of its invisible time."""
+        connection, owners = change.connection, self._tables.owners
+        if connection is None:
+            return GIVEN_BACK
+        if change.for_push:
+            return owners.push_number_of(connection, group)
         online = self._tables.groups.consumers.consumer_table.get(group)
-        return online is not None and online.consume_type == PUSH
+        if online is not None and online.consume_type == PUSH:
+            return GIVEN_BACK  # Push consumers send a change only when they have failed to consume the message.
+        return owners.number_of(connection)
 
     # -- in order ------------------------------------------------------------------------------------------------
 
@@ -125,7 +137,8 @@ class Acknowledger:
             return
         old = self._tables.orders.find(place)
         if old is None:
-            self._put_order(place, None, offset + 1)
+            if committed >= 0 and self._was_stored(place, offset, handle.pop_time_ms):
+                self._put_order(place, None, offset + 1)
             return
         outcome, state = acknowledged(old, offset, handle.pop_time_ms, now_ms)
         if outcome is AckOutcome.ILLEGAL:
@@ -138,6 +151,15 @@ class Acknowledger:
             self._put_order(place, state, offset_behind(state))
             if free_at_ms(state) is None:
                 self.freed.append(place)
+
+    def _was_stored(self, place: GroupQueue, offset: int, pop_ms: int) -> bool:
+        """Return whether a pop at this time can have taken the message that is at this offset now.
+
+        If not, the topic was deleted and created again, and the handle is that of an earlier message.
+        """
+        store = self._state.store
+        stored_ms = store.stored_ms_of(store.queue(place.topic, place.queue_id), offset)
+        return stored_ms is not None and stored_ms <= pop_ms
 
     def _put_order(self, place: GroupQueue, state: OrderState | None, committed: int) -> None:
         tables, offsets = self._tables, self._tables.groups.offsets

@@ -4,7 +4,8 @@ Everything is changed, and noted for the log, at once, so that two pops of one b
 burst can't be written, `take_back` undoes the changes.
 
 One random number from 0 to 99 decides at which queue a pop begins, which version of the retry topic it reads, and
-whether it reads the retry topic first.
+whether it reads the retry topic first. RocketMQ's pops read only that version. Here a pop that has room left reads the
+other version, too: otherwise a message that returns to it would wake a held pop in vain.
 """
 
 from collections.abc import Callable
@@ -109,16 +110,21 @@ class PopFetcher:
             words = f"no message is delivered, because it can't be recorded: {refusal}"
             raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
         popped = OnePop(request, wanted, state.clock.message_ms())
-        owner = self._tables.owners.number_of(connection)
+        owners = self._tables.owners
+        owner = (
+            owners.push_number_of(connection, request.consumer_group)
+            if request.for_push
+            else owners.number_of(connection)
+        )
         draw = self._random.randrange(100)
-        retry = None if popped.is_order else self._retry_topic(request, draw)
-        retry_first = retry is not None and draw < state.settings.pop_from_retry_probability
+        retries, others = ([], []) if popped.is_order else self._retries(request, draw)
+        retry_first = bool(retries) and draw < state.settings.pop_from_retry_probability
         normal = [(request.topic, queue_id) for queue_id in self._queue_ids(request, draw)]
-        retries = [] if retry is None else self._all_queues(retry)
-        for topic, queue_id in [*retries, *normal] if retry_first else normal:
+        first, later = ([*retries, *normal], others) if retry_first else (normal, [*retries, *others])
+        for topic, queue_id in first:
             self._try(popped, (topic, queue_id, flag_of(topic)), owner)
-        if not retry_first and popped.count < request.max_msg_nums:
-            for topic, queue_id in retries:
+        if popped.count < request.max_msg_nums:
+            for topic, queue_id in later:
                 self._try(popped, (topic, queue_id, flag_of(topic)), owner)
         return popped
 
@@ -131,16 +137,20 @@ class PopFetcher:
                 raise
             log.error("queue_not_popped", topic=where[0], queue_id=where[1], error=str(error))
 
-    def _retry_topic(self, request: PopMessage, draw: int) -> str | None:
+    def _retries(self, request: PopMessage, draw: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Return the queues of the retry topic, and those of its other version if both are in use."""
         settings = self._state.settings
-        version = 1
-        if settings.enable_retry_topic_v2 and (draw % 2 or not settings.retrieve_message_from_pop_retry_topic_v1):
-            version = 2
-        name = pop_retry_topic(request.topic, request.consumer_group, version)
-        return name if name in self._tables.topics.topics else None
+        if not settings.enable_retry_topic_v2:
+            return self._retry_queues(request, 1), []
+        if not settings.retrieve_message_from_pop_retry_topic_v1:
+            return self._retry_queues(request, 2), []
+        version = 2 if draw % 2 else 1
+        return self._retry_queues(request, version), self._retry_queues(request, 3 - version)
 
-    def _all_queues(self, topic: str) -> list[tuple[str, int]]:
-        return [(topic, queue_id) for queue_id in range(self._tables.topics.topics[topic].read_queue_nums)]
+    def _retry_queues(self, request: PopMessage, version: int) -> list[tuple[str, int]]:
+        name = pop_retry_topic(request.topic, request.consumer_group, version)
+        config = self._tables.topics.topics.get(name)
+        return [] if config is None else [(name, queue_id) for queue_id in range(config.read_queue_nums)]
 
     def _queue_ids(self, request: PopMessage, draw: int) -> list[int]:
         if request.queue_id >= 0:

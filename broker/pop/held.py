@@ -85,6 +85,11 @@ class HeldPops:
                 return pop
         return None
 
+    def cancel(self, topic: str, group: str, is_meant: Callable[[HeldPop], bool]) -> HeldPop | None:
+        """Remove and return the pop of a group that is meant, of any key; None if it isn't held."""
+        found = (self.take(topic, key, is_meant) for key in self.keys_of_group(topic, group))
+        return next((pop for pop in found if pop is not None), None)
+
     def next_deadline_ms(self) -> UptimeMs | None:
         """Return the earliest deadline."""
         while self._dues and not _is_valid(self._dues[0]):

@@ -56,6 +56,7 @@ class LazyPopService:
         """Register the handlers."""
         for code, handler in (
             (RequestCode.POP_MESSAGE, lambda call: self._in_use().pops.pop(call)),
+            (RequestCode.CANCEL_POP, lambda call: self._in_use().pops.cancel(call)),
             (RequestCode.PEEK_MESSAGE, lambda call: self._in_use().pops.peek(call)),
             (RequestCode.NOTIFICATION, lambda call: self._in_use().pops.notification(call)),
             (RequestCode.POLLING_INFO, lambda call: self._in_use().pops.polling_info(call)),

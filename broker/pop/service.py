@@ -10,7 +10,7 @@ from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue, OrderState
-from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, POP_MS_MAX, CheckPoint, PoppedQueue, joined_runs
+from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, POP_MS_MAX, CheckPoint, joined_runs
 from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked, visible_again
 from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
@@ -124,16 +124,32 @@ class PopService:
 
     def unrest(self) -> Iterator[Unrest]:
         """Yield the queues from which push consumers have messages that they are still consuming."""
+        push_groups = self._tables.owners.push_groups()
         for queue in self._tables.in_flight:
             place = queue.place
             if not queue.check_points:
                 continue
-            group = self._tables.groups.consumers.consumer_table.get(place.group)
-            if group is None or group.consume_type != PUSH:
-                continue
-            client = self._at_work(queue)
+            online = self._tables.groups.consumers.consumer_table.get(place.group)
+            is_push = online is not None and online.consume_type == PUSH
+            if is_push or place.group in push_groups:
+                yield from self._being_consumed(place, (one.owner for one in queue), not is_push)
+        for place, state in self._tables.orders if push_groups else ():
+            if place.group in push_groups:
+                owners = (self._tables.orders.owner(place, offset) for offset in visible_again(state))
+                yield from self._being_consumed(place, owners, True)
+
+    def _being_consumed(self, place: GroupQueue, owners: Iterable[int], by_push_numbers: bool) -> Iterator[Unrest]:
+        """Yield a queue if a connected client has messages of it and hasn't given them back.
+
+        `by_push_numbers`: only the numbers that connections have for push consumers count.
+        """
+        table = self._tables.owners
+        for owner in owners:
+            client = table.connection(owner) if table.is_push(owner) or not by_push_numbers else None
             if client is not None:
-                yield self._described(place, [client.client_id or ""], "messages are being consumed")
+                names = [client.client_id or client.peer.address]
+                yield self._described(place, names, "messages are being consumed")
+                return
 
     def taken_by(self, group: str) -> Iterator[PoppedState]:
         """Yield what a group has popped, not in order, and not acknowledged. What was given back is separate."""
@@ -178,15 +194,6 @@ class PopService:
         if order is not None and is_blocked(order, None, self._state.clock.message_ms()):
             in_order = len(order.offsets) - len(order.acked)
         return 0 if queue is None else queue.count, in_order
-
-    def _at_work(self, queue: PoppedQueue) -> Connection | None:
-        """Return a client that has messages of a queue and hasn't given them back."""
-        owners = self._tables.owners
-        for check_point in queue:
-            connection = owners.connection(check_point.owner)
-            if connection is not None:
-                return connection
-        return None
 
     def _described(self, place: GroupQueue, clients: list[str], reason: str) -> Unrest:
         state = self._state

@@ -24,16 +24,39 @@ class Owners:
     def __init__(self) -> None:
         self._numbers: dict[Connection, int] = {}
         self._connections: dict[int, Connection] = {}
+        # A gRPC endpoint pops for push consumers and for others over one connection, which then has two numbers.
+        self._push_numbers: dict[Connection, int] = {}
+        self._push_groups: dict[int, set[str]] = {}
         self._next = NO_CLIENT
 
     def number_of(self, connection: Connection) -> int:
         """Return the number of a connection; give it one if it has none."""
         number = self._numbers.get(connection)
         if number is None:
-            self._next = self._next % (GIVEN_BACK - 1) + 1
-            number = self._numbers[connection] = self._next
-            self._connections[number] = connection
+            number = self._numbers[connection] = self._new(connection)
         return number
+
+    def push_number_of(self, connection: Connection, group: str) -> int:
+        """Return the number that a connection has for the messages of push consumers of its own."""
+        number = self._push_numbers.get(connection)
+        if number is None:
+            number = self._push_numbers[connection] = self._new(connection)
+            self._push_groups[number] = set()
+        self._push_groups[number].add(group)
+        return number
+
+    def is_push(self, number: int) -> bool:
+        """Return whether a number is a connection's number for push consumers of its own."""
+        return number in self._push_groups
+
+    def push_groups(self) -> set[str]:
+        """Return the groups of which connections have popped for push consumers of their own."""
+        return set().union(*self._push_groups.values())
+
+    def _new(self, connection: Connection) -> int:
+        self._next = self._next % (GIVEN_BACK - 1) + 1
+        self._connections[self._next] = connection
+        return self._next
 
     def connection(self, number: int) -> Connection | None:
         """Return the connection with a number; None if it is closed."""
@@ -41,9 +64,11 @@ class Owners:
 
     def forget(self, connection: Connection) -> None:
         """Forget a closed connection."""
-        number = self._numbers.pop(connection, None)
-        if number is not None:
-            self._connections.pop(number, None)
+        for numbers in (self._numbers, self._push_numbers):
+            number = numbers.pop(connection, None)
+            if number is not None:
+                self._connections.pop(number, None)
+                self._push_groups.pop(number, None)
 
 
 class PopTables(msgspec.Struct):

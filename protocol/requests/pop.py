@@ -41,7 +41,9 @@ class PopMessage(Request, rename="camel"):
     """Take messages that no other client gets for `invisible_time` ms; held for up to `poll_time` ms until one arrives.
 
     `queue_id` below 0: any queue. `init_mode`: FROM_MIN; any other value is FROM_MAX. `attempt_id`: only with `order`;
-    a repeated request with the same id gets the same messages again.
+    a repeated request with the same id gets the same messages again. staticfire's own are `cancel_id`, the number by
+    which this connection may cancel the pop while it is held, and `for_push`: the messages are for a push consumer,
+    although this broker doesn't know its group as one of push consumers.
     """
 
     consumer_group: str
@@ -57,6 +59,8 @@ class PopMessage(Request, rename="camel"):
     order: bool | None = None
     attempt_id: str | None = None
     bname: str | None = None
+    cancel_id: Int64 | None = None
+    for_push: bool | None = None
     when_absent: ClassVar[Mapping[str, Any]] = dict.fromkeys(
         ("queue_id", "max_msg_nums", "invisible_time", "poll_time", "born_time", "init_mode"), 0
     )
@@ -102,8 +106,8 @@ class ChangeInvisibleAnswer(Answer, rename="camel"):
 class ChangeInvisibleTime(Request, rename="camel"):
     """Keep a message invisible to others for `invisible_time` ms from now on. Its handle becomes invalid.
 
-    `given_back` is staticfire's own: the consumer has failed with the message and waits for the next try, although this
-    broker doesn't know its group as one of push consumers.
+    staticfire's own, for push consumers whose group this broker doesn't know as one of push consumers: `given_back`, no
+    consumer has the message, since it failed, was lost or never received it; `for_push`, a consumer still works on it.
     """
 
     consumer_group: str
@@ -114,6 +118,7 @@ class ChangeInvisibleTime(Request, rename="camel"):
     invisible_time: Int64
     bname: str | None = None
     given_back: bool | None = None
+    for_push: bool | None = None
     when_absent: ClassVar[Mapping[str, Any]] = {"consumer_group": "", "extra_info": ""}
 
 
@@ -166,6 +171,18 @@ class PollingInfo(Request, rename="camel"):
     queue_id: Int32
     bname: str | None = None
     when_absent: ClassVar[Mapping[str, Any]] = {"queue_id": 0}
+
+
+@request(RequestCode.CANCEL_POP)
+class CancelPop(Request, rename="camel"):
+    """End a held pop of the same connection: no client waits for its messages any more. staticfire's own.
+
+    The pop gets the response of one that found nothing. A pop that isn't held has its response already.
+    """
+
+    consumer_group: str
+    topic: str
+    cancel_id: Int64
 
 
 @request(RequestCode.POP_ROLLBACK)

@@ -39,7 +39,7 @@ from staticfire.proxy.services.held_messages import HeldMessage
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.pb_times import millis
 from staticfire.proxy.services.receipt_work import ReceiptWork
-from staticfire.proxy.services.receipts import LOG_POSITION_UNKNOWN, Receipt, read_receipt
+from staticfire.proxy.services.receipts import LOG_POSITION_UNKNOWN, MessagePlace, Receipt, read_receipt
 from staticfire.proxy.services.receiving import check_invisible_max
 from staticfire.proxy.services.statuses import StatusError, invalid_handle, ok, overall, status_of
 
@@ -56,6 +56,10 @@ class _Found(NamedTuple):
     receipt: Receipt
     message_id: str
     client_id: str
+
+    @property
+    def place(self) -> MessagePlace:
+        return self.receipt.place(self.topic)
 
 
 class AckCalls:
@@ -114,7 +118,7 @@ class AckCalls:
         if receipt.log_position == LOG_POSITION_UNKNOWN:
             raise invalid_handle("commit log offset is empty")
         found = _Found(topic, group, receipt, request.message_id, caller.client_id)
-        held = self._work.find(found.client_id, group, receipt, request.message_id)
+        held = self._work.find(found.client_id, group, found.place, request.message_id)
         buried = self._settle(found, partial(self._work.bury, message_id=request.message_id, held=held))
         words = await asyncio.shield(self._background.start(buried, "a dead letter that a client forwards"))
         return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=words))
@@ -124,7 +128,7 @@ class AckCalls:
 
         Raises: StaticfireError.
         """
-        held = self._work.find(found.client_id, found.group, found.receipt, found.message_id)
+        held = self._work.find(found.client_id, found.group, found.place, found.message_id)
         if held is None:
             await self._work.check(found.receipt, found.topic)
             return await work(found.topic, found.group, found.receipt)

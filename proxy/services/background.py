@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from staticfire.protocol.errors import StaticfireError
@@ -24,6 +25,13 @@ class Background:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    async def finish(self, wait_ms_max: int) -> None:
+        """Wait until no task is running, those included that they start meanwhile, but at most this long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_ms_max / 1000):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
         """Cancel the running tasks, and those that they start meanwhile, and wait for their end."""

@@ -46,6 +46,11 @@ class HeldMessage(msgspec.Struct, gc=False, eq=False):
     settling: int = 0
     """The number of requests of its client in flight. Meanwhile it is neither renewed nor returned."""
 
+    @property
+    def place(self) -> MessagePlace:
+        """The key of the message among those of its client and group."""
+        return self.receipt.place(self.topic)
+
 
 class HeldMessages:
     """The held messages of all clients, by client and group."""
@@ -62,19 +67,20 @@ class HeldMessages:
         if self._count >= HELD_MAX:
             return False
         messages = self._held.setdefault((held.client_id, held.group), {})
-        self._count += held.receipt.place not in messages
-        messages[held.receipt.place] = held
+        place = held.place
+        self._count += place not in messages
+        messages[place] = held
         return True
 
-    def find(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+    def find(self, client_id: str, group: str, place: MessagePlace, message_id: str) -> HeldMessage | None:
         """Return a message; None if it isn't held."""
         messages = self._held.get((client_id, group))
-        held = messages.get(receipt.place) if messages else None
+        held = messages.get(place) if messages else None
         return None if held is None or (message_id and held.message_id != message_id) else held
 
-    def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+    def take(self, client_id: str, group: str, place: MessagePlace, message_id: str) -> HeldMessage | None:
         """Remove a message and return it; None if it isn't held."""
-        held = self.find(client_id, group, receipt, message_id)
+        held = self.find(client_id, group, place, message_id)
         if held is not None:
             self._drop(held)
         return held
@@ -86,6 +92,18 @@ class HeldMessages:
     def take_client(self, client_id: str, group: str) -> list[HeldMessage]:
         """Remove and return the messages of a client, except those with a request in flight."""
         taken = [held for held in self._held.get((client_id, group), {}).values() if not held.settling]
+        for held in taken:
+            self._drop(held)
+        return taken
+
+    def take_renewed(self) -> list[HeldMessage]:
+        """Remove and return the messages whose client has an older handle, except those with a request in flight."""
+        taken = [
+            held
+            for messages in self._held.values()
+            for held in messages.values()
+            if (held.renewals or held.renewing is not None) and not held.settling
+        ]
         for held in taken:
             self._drop(held)
         return taken
@@ -120,11 +138,11 @@ class HeldMessages:
 
     def is_held(self, held: HeldMessage) -> bool:
         """Return whether a message is still held."""
-        return self._held.get((held.client_id, held.group), {}).get(held.receipt.place) is held
+        return self._held.get((held.client_id, held.group), {}).get(held.place) is held
 
     def _drop(self, held: HeldMessage) -> None:
         messages = self._held[held.client_id, held.group]
-        del messages[held.receipt.place]
+        del messages[held.place]
         self._count -= 1
         if not messages:
             del self._held[held.client_id, held.group]

@@ -24,7 +24,7 @@ from staticfire.proxy.services.held_messages import (
 )
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.message_time import MessageTime
-from staticfire.proxy.services.receipts import Receipt
+from staticfire.proxy.services.receipts import MessagePlace, Receipt
 from staticfire.proxy.services.statuses import StatusError, invalid_handle, refused
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause
@@ -78,11 +78,18 @@ class ReceiptWork:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")
 
     async def change(
-        self, topic: str, group: str, receipt: Receipt, invisible_ms: int, is_given_back: bool = False
+        self,
+        topic: str,
+        group: str,
+        receipt: Receipt,
+        invisible_ms: int,
+        is_given_back: bool = False,
+        is_renewal: bool = False,
     ) -> Receipt:
         """Make a message invisible for this long from now on; return its new handle.
 
-        `is_given_back`: its consumer has failed to consume it. Raises: StaticfireError.
+        `is_given_back`: no consumer has it any more. `is_renewal`: a push consumer works on it.
+        Raises: StaticfireError.
         """
         pop = receipt.pop
         request = ChangeInvisibleTime(
@@ -94,6 +101,7 @@ class ReceiptWork:
             invisible_time=invisible_ms,
             bname=pop.broker_name,
             given_back=is_given_back or None,
+            for_push=is_renewal or None,
         )
         answer = await self._cluster.ask(pop.broker_name, request)
         if answer.code != SUCCESS or not isinstance(answer, ChangeInvisibleAnswer):
@@ -142,13 +150,13 @@ class ReceiptWork:
         if not self._held.hold(held):
             log.warning("message_not_held", client_id=held.client_id, group=held.group, held=len(self._held))
 
-    def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+    def take(self, client_id: str, group: str, place: MessagePlace, message_id: str) -> HeldMessage | None:
         """Stop renewing a message; return it if it was held."""
-        return self._held.take(client_id, group, receipt, message_id)
+        return self._held.take(client_id, group, place, message_id)
 
-    def find(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+    def find(self, client_id: str, group: str, place: MessagePlace, message_id: str) -> HeldMessage | None:
         """Return a message if it is held. A renewal in flight may be about to replace its handle."""
-        return self._held.find(client_id, group, receipt, message_id)
+        return self._held.find(client_id, group, place, message_id)
 
     def let_go(self, held: HeldMessage) -> None:
         """Stop renewing a message, if it is still held."""
@@ -156,13 +164,31 @@ class ReceiptWork:
 
     def client_gone(self, client_id: str, group: str) -> None:
         """Make the messages of a client visible again soon."""
-        for held in self._held.take_client(client_id, group):
-            self._background.start(self._return(held), "the return of a held message")
+        self._give_back_all(self._held.take_client(client_id, group))
 
-    async def _return(self, held: HeldMessage) -> None:
+    def stopping(self) -> None:
+        """Make the renewed messages visible again soon, since the endpoint stops: no other one has their handles.
+
+        The others remain with their clients, whose handles are valid at another endpoint, too.
+        """
+        self._give_back_all(self._held.take_renewed())
+
+    def _give_back_all(self, messages: list[HeldMessage]) -> None:
+        for held in messages:
+            self._background.start(self.give_back_held(held), "the return of a held message")
+
+    async def give_back_held(self, held: HeldMessage) -> None:
+        """Make a message that isn't held any more visible again soon. Raises: StaticfireError."""
         if held.renewing is not None:
             await asyncio.wait([held.renewing])
-        await self.change(held.topic, held.group, held.receipt, RETURNED_AFTER_MS)
+        await self.give_back(held.topic, held.group, held.receipt)
+
+    async def give_back(self, topic: str, group: str, receipt: Receipt) -> None:
+        """Make a message that its client doesn't have, or doesn't work on any more, visible again soon.
+
+        Raises: StaticfireError.
+        """
+        await self.change(topic, group, receipt, RETURNED_AFTER_MS, is_given_back=True)
 
     async def renew_loop(self, pause_for: Pause) -> None:
         """Renew expiring messages periodically. RocketMQ: ReceiptHandleManager.scheduleRenewTask."""
@@ -190,10 +216,11 @@ class ReceiptWork:
                 self._held.give_up(held)
                 config = await self._cluster.group(held.group)
                 pause_ms = retry_delay_ms(config, held.reconsume_times)
-                held.receipt = await self.change(held.topic, held.group, held.receipt, pause_ms)
+                held.receipt = await self.change(held.topic, held.group, held.receipt, pause_ms, is_given_back=True)
                 log.warning("receipt_given_up", group=held.group, message_id=held.message_id, worked_ms=WORK_MS_MAX)
                 return
-            renewed = await self.change(held.topic, held.group, held.receipt, renew_for_ms(held.renewals))
+            invisible_ms = renew_for_ms(held.renewals)
+            renewed = await self.change(held.topic, held.group, held.receipt, invisible_ms, is_renewal=True)
             self._held.renewed(held, renewed)
         except StaticfireError as error:
             if self._held.failed(held):

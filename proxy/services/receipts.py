@@ -29,8 +29,8 @@ POP_PARTS = 8
 LOG_POSITION_UNKNOWN = -1
 NUMBER_CHARS_MAX = 19
 
-MessagePlace = tuple[str, int, int, int]
-"""Broker name, flag of the topic, queue id, queue offset: equal in all handles of a popped message."""
+MessagePlace = tuple[str, str, int, int, int]
+"""Requested topic, broker name, flag of the topic, queue id, queue offset: equal for all of a message's handles."""
 
 
 class Receipt(NamedTuple):
@@ -39,11 +39,10 @@ class Receipt(NamedTuple):
     pop: PopHandle
     log_position: int
 
-    @property
-    def place(self) -> MessagePlace:
-        """Return the key of the message, which is the same in all its handles."""
+    def place(self, topic: str) -> MessagePlace:
+        """Return the key of the message, which is the same for all its handles. `topic`: handles don't contain it."""
         pop = self.pop
-        return pop.broker_name, pop.flag, pop.queue_id, pop.queue_offset
+        return topic, pop.broker_name, pop.flag, pop.queue_id, pop.queue_offset
 
     @property
     def visible_ms(self) -> int:

@@ -109,26 +109,23 @@ class MessagePacker:
         field = _ANSWERED + varint(message_bytes)
         return answer_head(len(field) + message_bytes) + field + head
 
-    def shares(
-        self, first: PackedAnswers, messages: Iterable[Popped], last: PackedAnswers
-    ) -> Iterator[tuple[int, PackedAnswers]]:
-        """Yield these responses in order, in shares: the number of messages, and all of the share in encoded form.
+    def shares(self, first: PackedAnswers, messages: Iterable[Popped], last: PackedAnswers) -> Iterator[PackedAnswers]:
+        """Yield these responses in order, in shares: each is several responses in encoded form.
 
         Each body is copied only once.
         """
         pieces: list[bytes] = [first]
-        count, size = 0, len(first)
+        size = len(first)
         for record, receipt, reconsume_times in messages:
             before, body = self.before_body(record, reconsume_times + 1, str(receipt)), record.body
             pieces += (before, body)
             size += len(before) + len(body)
-            count += 1
             if size >= SHARE_BYTES:
-                yield count, PackedAnswers(b"".join(pieces))
+                yield PackedAnswers(b"".join(pieces))
                 pieces.clear()
-                count = size = 0
+                size = 0
         pieces.append(last)
-        yield count, PackedAnswers(b"".join(pieces))
+        yield PackedAnswers(b"".join(pieces))
 
     def message(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
         """Return the bytes of a Message."""

@@ -5,7 +5,10 @@ Behaviour
 - Messages that the client's filter excludes are acknowledged at once (brokers filter tags by hash). A message that was
   delivered as often as the group permits is moved to the dead letters instead; the broker doesn't do it.
 - Messages that were popped but didn't reach the client, because it cancelled the call or disconnected, are visible
-  again after a second, whether the pop was still held or the response was half written.
+  again after a second, whether the pop was still held or the response was half written. Until the whole response has
+  left, this applies to all of its messages, because RocketMQ's clients drop an incomplete response.
+- A receive that its client gives up is cancelled at its broker, which would otherwise deliver the next message to it.
+  RocketMQ's brokers can't cancel one: there the message is returned as above.
 - Messages that are popped for a client that has left meanwhile (it terminated, was silent for too long, or has settings
   of another group) are returned in the same way, if the endpoint would hold them. Its receive gets none of them.
 - A group without configuration has RocketMQ's defaults.
@@ -14,6 +17,8 @@ Behaviour
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import count
 from typing import NamedTuple
 
 from staticfire.client.cluster.subscriptions import SQL92, TAG
@@ -21,7 +26,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.properties import TAGS, text_property
-from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, PopAnswer, PopMessage
+from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, CancelPop, PopAnswer, PopMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
     Code,
@@ -39,7 +44,7 @@ from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.pb_times import millis, timestamp
-from staticfire.proxy.services.receipt_work import RETURNED_AFTER_MS, ReceiptWork
+from staticfire.proxy.services.receipt_work import ReceiptWork
 from staticfire.proxy.services.receipts import Popped, popped_messages
 from staticfire.proxy.services.received_messages import packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
@@ -93,6 +98,7 @@ class ReceiveCalls:
         self._clients = clients
         self._work = work
         self._background = background
+        self._cancel_ids = count(1)
 
     async def receive(self, request: ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[GrpcAnswer]:
         """Respond with a status, the messages, and the time of delivery."""
@@ -107,15 +113,16 @@ class ReceiveCalls:
             yield ReceiveMessageResponse(status=outcome.status)
             yield delivered
             return
-        written = 0
+        has_left = False
         try:
             packer = packer_of(wanted.request.topic, wanted.address)
-            for count, answers in packer.shares(_FOUND, outcome.messages, delivered):
+            for answers in packer.shares(_FOUND, outcome.messages, delivered):
                 yield answers
-                written += count
+            await call.drained()
+            has_left = True
         finally:
-            if written < len(outcome.messages):
-                self._return(wanted, outcome.messages[written:])
+            if not has_left:
+                self._return(wanted, outcome.messages)
 
     # -- checks --------------------------------------------------------------------------------------------------
 
@@ -152,6 +159,8 @@ class ReceiveCalls:
             order=config.consume_message_orderly,
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
             bname=broker_name,
+            cancel_id=next(self._cancel_ids),
+            for_push=request.auto_renew or None,
         )
         timeout_ms = max(caller.remaining_ms or 0, poll_ms)
         return WantedMessages(client, attempts_max(config), pop, address, tags, request.auto_renew, timeout_ms)
@@ -231,12 +240,20 @@ class ReceiveCalls:
         """Make messages that haven't reached the client visible again soon."""
         topic, group = wanted.request.topic, wanted.request.consumer_group
         for message in messages:
-            held = self._work.take(wanted.client.client_id, group, message.receipt, message.message_id)
-            receipt = message.receipt if held is None else held.receipt
-            again = self._work.change(topic, group, receipt, RETURNED_AFTER_MS)
+            held = self._work.take(wanted.client.client_id, group, message.receipt.place(topic), message.message_id)
+            if held is None:
+                again = self._work.give_back(topic, group, message.receipt)
+            else:
+                again = self._work.give_back_held(held)
             self._background.start(again, "the return of a message")
 
     async def _return_when_there(self, wanted: WantedMessages, pop: "asyncio.Task[PopOutcome]") -> None:
+        """Cancel a pop that may be held at its broker, and return what it has taken already."""
+        request = wanted.request
+        if not pop.done():
+            with suppress(StaticfireError):  # A broker that can't be reached has lost the pop with its connection.
+                cancel = CancelPop(request.consumer_group, request.topic, request.cancel_id or 0)
+                await self._cluster.client.pool.tell(wanted.address, cancel)
         try:
             outcome = await pop
         except StaticfireError:

@@ -40,6 +40,9 @@ from staticfire.proxy.transport.calls import (
 )
 from staticfire.runtime.service import Service
 
+STOP_MS_MAX = 1_000
+"""How long a stop waits for requests to brokers."""
+
 
 class MessagingService(Service):
     """The service on one cluster client. The caller enters that client before and leaves it after."""
@@ -69,6 +72,8 @@ class MessagingService(Service):
         self.spawn(self._presence.expire_loop(self.pause_for), "silent clients")
 
     async def _stop(self) -> None:
+        self._work.stopping()
+        await self._background.finish(STOP_MS_MAX)  # Also the returns of responses that the endpoint's end cut off.
         await self._background.close()
         await self._cluster.close()
 

@@ -18,7 +18,8 @@ client. The iteration over the requests of a bidi call stops when the client has
 
 Responses leave in the order in which they are yielded. A `yield` waits while the client doesn't read. In a bidi call,
 `GrpcCall.send` does the same from any task, so that commands can be sent while the handler waits for requests. A
-handler with many small responses yields several of them at once, as `PackedAnswers`.
+handler with many small responses yields several of them at once, as `PackedAnswers`. What was yielded may be queued
+here until the client reads it; `GrpcCall.drained` waits until nothing is queued any more.
 """
 
 import struct
@@ -94,7 +95,7 @@ class GrpcError(StaticfireError):
 class GrpcCall:
     """One call, as seen by its handler."""
 
-    __slots__ = ("_clock", "_send", "deadline_ms", "metadata", "method", "peer")
+    __slots__ = ("_clock", "_drained", "_send", "deadline_ms", "metadata", "method", "peer")
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class GrpcCall:
         clock: Clock,
         deadline_ms: UptimeMs | None = None,
         send: Callable[[Message], Awaitable[None]] | None = None,
+        drained: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.method = method
         """The full path of the method."""
@@ -115,6 +117,7 @@ class GrpcCall:
         self.deadline_ms = deadline_ms
         self._clock = clock
         self._send = send
+        self._drained = drained
 
     def remaining_ms(self) -> int | None:
         """Return how long the client still waits, at least 0; None without a deadline."""
@@ -130,6 +133,14 @@ class GrpcCall:
         if self._send is None:
             raise GrpcError(GrpcStatus.CANCELLED, "this call has a single response")
         await self._send(response)
+
+    async def drained(self) -> None:
+        """Wait until none of the stream's responses is queued here. A call without a queue is always drained.
+
+        Raises: GrpcError (CANCELLED: the call has ended before).
+        """
+        if self._drained is not None:
+            await self._drained()
 
 
 class CallKind(Enum):

@@ -93,6 +93,7 @@ class RunningCall:
             facts.clock,
             None if facts.timeout_ms is None else UptimeMs(facts.clock.uptime_ms() + facts.timeout_ms),
             None if method.kind is CallKind.UNARY else self.send,
+            None if method.kind is CallKind.UNARY else self.drained,
         )
         self._limits = limits
         self._reader = RequestReader(limits.request_bytes_max)
@@ -245,18 +246,29 @@ class RunningCall:
                 self._end(WELL_ENDED)
 
     async def send(self, answer: GrpcAnswer) -> None:
-        """Send one response of a stream. If too much of it is unsent, wait until all has left.
-
-        Raises: GrpcError if the call is over.
-        """
-        if self.is_over:
-            raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call has ended")
+        """Send one response of a stream. If too much is unsent, wait until all has left. Raises: GrpcError."""
+        self._check_open()
         self._owner.answer(self.stream, as_it_travels(answer))
         while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
-            if self._taken is None:
-                self._taken = asyncio.get_running_loop().create_future()
-                self.stream.when_taken = self._resolve_taken
-            await asyncio.shield(self._taken)  # Several tasks may wait here, and one of them may be cancelled.
+            await self._until_taken()
+
+    async def drained(self) -> None:
+        """Wait until no response of the stream is queued. Raises: GrpcError if the call is over before."""
+        while self.stream.pending:
+            await self._until_taken()
+        self._check_open()
+
+    def _check_open(self) -> None:
+        """Raises: GrpcError if the call is over."""
+        if self.is_over:
+            raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call has ended")
+
+    async def _until_taken(self) -> None:
+        """Wait until all queued responses have left, or are dropped."""
+        if self._taken is None:
+            self._taken = asyncio.get_running_loop().create_future()
+            self.stream.when_taken = self._resolve_taken
+        await asyncio.shield(self._taken)  # Several tasks may wait here, and one of them may be cancelled.
 
     def _resolve_taken(self) -> None:
         taken, self._taken = self._taken, None

@@ -11,6 +11,7 @@ from staticfire.protocol.requests.groups import CustomizedRetryPolicy, GroupRetr
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services import receipt_work
 from staticfire.proxy.services.held_messages import WORK_MS_MAX
+from staticfire.proxy.services.service import STOP_MS_MAX
 from staticfire.runtime.dispatcher import Handler
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, keep_alive, ready, resource, working
 from tests.scenarios.logged import LogLine
@@ -94,6 +95,20 @@ async def test_no_other_client_gets_a_message_that_one_works_on(stand: GrpcStand
     assert await stand.bodies(client_id="c2", auto_renew=True) == []
 
 
+async def test_messages_of_two_topics_at_the_same_queue_and_offset_are_both_held(stand: GrpcStand) -> None:
+    topics = ("orders", "refunds")
+    for topic in topics:
+        await stand.put_topic(topic, queues=1)
+    for client_id in ("c1", "c2"):
+        await stand.consumer(client_id, kind=pb.ClientType.PUSH_CONSUMER)
+    for topic in topics:
+        await stand.send(topic, message_id=f"m-{topic}")
+    messages = [message for topic in topics for message in (await stand.receive(topic, auto_renew=True)).messages]
+    await keep_alive(stand, 2, "c1", "c2")
+    assert [await stand.bodies(topic, client_id="c2", auto_renew=True) for topic in topics] == [[], []]
+    assert [(await stand.ack(message)).status.code for message in messages] == [pb.Code.OK, pb.Code.OK]
+
+
 async def test_a_client_may_fail_after_long_work(stand: GrpcStand) -> None:
     message = await working(stand)
     await keep_alive(stand, 5, "c1", "c2")
@@ -114,6 +129,39 @@ async def test_the_work_of_a_client_that_has_gone_is_anothers(stand: GrpcStand, 
         await stand.consumer("c2")
         await stand.world.run_for(seconds=60)
     assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
+
+
+async def restart_proxy(stand: GrpcStand) -> None:
+    """Restart the endpoint; its clients send their settings again."""
+    await stand.stop_proxy()
+    await stand.start_proxy()
+    for client_id in ("c1", "c2"):
+        await stand.consumer(client_id, kind=pb.ClientType.PUSH_CONSUMER)
+
+
+async def test_a_stop_of_the_endpoint_returns_what_it_has_renewed(stand: GrpcStand) -> None:
+    message = await working(stand)
+    await keep_alive(stand, 22, "c1", "c2")
+    await restart_proxy(stand)
+    assert (await stand.ack(message)).status.code == 40013  # No endpoint has the newest handle.
+    assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
+
+
+async def test_a_stop_of_the_endpoint_leaves_short_work_to_its_client(stand: GrpcStand) -> None:
+    message = await working(stand)
+    await restart_proxy(stand)
+    assert await stand.bodies(client_id="c2", auto_renew=True) == []
+    assert (await stand.ack(message)).status.code == pb.Code.OK
+
+
+async def test_a_stop_waits_for_silent_brokers_for_a_second_at_most(stand: GrpcStand) -> None:
+    await working(stand)
+    await keep_alive(stand, 3, "c1", "c2")
+    stand.world.freeze("broker-a")
+    began_ms = stand.machine.clock.uptime_ms()
+    await stand.service.__aexit__()
+    assert stand.machine.clock.uptime_ms() - began_ms <= STOP_MS_MAX
+    stand.world.thaw("broker-a")
 
 
 async def test_work_without_end_ends_after_three_hours(stand: GrpcStand, monkeypatch: pytest.MonkeyPatch) -> None:

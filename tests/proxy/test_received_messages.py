@@ -166,9 +166,8 @@ def test_answers_are_packed_in_order_and_none_is_left_out(sizes: list[int]) -> N
     first = as_it_travels(pb.ReceiveMessageResponse(status=pb.Status(code=pb.OK)))
     last = as_it_travels(pb.ReceiveMessageResponse(delivery_timestamp=pb.Timestamp(seconds=5)))
     answers = []
-    for count, share in MessagePacker(TOPIC, HOST).shares(first, messages, last):
+    for share in MessagePacker(TOPIC, HOST).shares(first, messages, last):
         read = [pb.ReceiveMessageResponse.FromString(each) for each in RequestReader(1 << 30).feed(share)]
-        assert sum(each.HasField("message") for each in read) == count
         answers += read
         held = [len(answer.message.body) for answer in read[:-1]]
         assert sum(held) < SHARE_BYTES, "what follows a full share waits unpacked"

@@ -276,7 +276,7 @@ async def test_a_returning_message_wakes_a_held_receive(stand: GrpcStand) -> Non
 # -- messages that can't be delivered --------------------------------------------------------------------------------
 
 
-async def test_a_stream_that_ends_in_the_middle_gives_the_rest_back(stand: GrpcStand) -> None:
+async def test_a_stream_that_ends_in_the_middle_gives_all_back(stand: GrpcStand) -> None:
     bodies = [b"%d" % number * SHARE_BYTES for number in range(5)]  # Each is a share by itself.
     await ready(stand, *bodies, queues=1)
     stream = stand.receiving()
@@ -289,7 +289,7 @@ async def test_a_stream_that_ends_in_the_middle_gives_the_rest_back(stand: GrpcS
     await stream.aclose()  # type: ignore[attr-defined]
     assert [share.endswith(body) for share, body in zip(taken, bodies, strict=False)] == [True, True]
     await stand.world.run_for(seconds=2)
-    assert sorted(await stand.bodies()) == bodies[1:]  # Nobody knows whether 1 arrived.
+    assert sorted(await stand.bodies()) == bodies  # RocketMQ's clients drop an incomplete response.
 
 
 async def test_a_receive_that_is_cancelled_while_held_loses_nothing(stand: GrpcStand) -> None:

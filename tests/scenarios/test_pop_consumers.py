@@ -15,6 +15,8 @@ from staticfire.client import (
 )
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import ClientError, NoPermission
+from staticfire.protocol.requests.clients import HeartbeatAnswer
+from staticfire.runtime.dispatcher import Handler
 from staticfire.simulation.world import SimulatedWorld
 from tests.cases import slow
 from tests.protocols import BOTH_PROTOCOLS, NATIVE, ROCKETMQ
@@ -261,6 +263,40 @@ async def test_members_share_queues_with_their_next_ones(world: SimulatedWorld, 
     await shop.until_heard(80)
     await world.run_for(ms=3 * INVISIBLE_MS)
     assert sorted(shop.bodies) == sorted(bodies)
+
+
+async def test_a_member_that_a_broker_does_not_know_yet_pulls_no_popped_messages(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await popped_by_brokers(shop, share=1)
+    for who in ("one", "two", "three"):
+        await pop(shop, who)
+    is_deaf = True
+
+    def deaf(handler: Handler) -> Handler:
+        return lambda call: HeartbeatAnswer() if is_deaf else handler(call)
+
+    shop.brokers["broker-b"].dispatcher.precede(RequestCode.HEART_BEAT, deaf)
+    four = await pop(shop, "four")
+    members = shop.brokers["broker-a"].tables.groups.consumers.consumer_table[GROUP]
+    for _ in range(60):
+        await world.run_for(seconds=1)
+        assert set(members.subscriptions) == {TOPIC, f"%RETRY%{GROUP}"}
+    is_deaf = False
+    await world.run_for(seconds=60)
+    assert own(four)
+
+
+async def test_a_pulling_member_without_queues_has_the_subscriptions_of_the_others(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.admin.create_topic("single", queues=1, broker_name="broker-a")
+    members = [await pop(shop, who, topic="single") for who in ("one", "two")]
+    await world.run_for(seconds=60)
+    assert sorted(MessageQueue("single", "broker-a", 0) in member.assignment for member in members) == [False, True]
+    group = shop.brokers["broker-a"].tables.groups.consumers.consumer_table[GROUP]
+    for member in group.channel_info_table.values():
+        assert f"%RETRY%{GROUP}_single" in member.subscriptions
 
 
 async def test_a_suspended_member_pops_nothing(world: SimulatedWorld, shop: Shop) -> None:

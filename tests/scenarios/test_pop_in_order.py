@@ -8,6 +8,7 @@ import pytest
 from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
 from staticfire.protocol.requests.pop import Notification
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
@@ -137,10 +138,32 @@ async def test_a_handle_of_an_earlier_attempt_hides_nothing(
 
 
 async def test_without_a_state_an_acknowledgement_moves_the_group(stand: BrokerStand, popper: Popper) -> None:
+    await take(popper)
     await send(stand, 3)
-    assert (await popper.ack(1, "0 1 1 999 0 broker-a 0 1")).code == 0
+    now_ms = stand.broker.state.clock.message_ms()
+    assert (await popper.ack(1, f"0 {now_ms} 1 999 0 broker-a 0 1")).code == 0
     assert await popper.committed() == 2
     assert offsets(await take(popper)) == [2]
+
+
+@pytest.mark.parametrize("is_empty_at_pop", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_an_acknowledgement_of_a_deleted_topics_message_skips_no_new_one(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper, is_empty_at_pop: bool, is_late: bool
+) -> None:
+    await send(stand, 1)
+    [old] = handles(await take(popper))
+    await stand.ask(DeleteTopic("orders"))
+    await world.run_for(100)
+    await stand.ask(UpdateTopic("orders", 4, 4, 6))
+    if is_empty_at_pop:
+        assert (await take(popper)).code == 210  # The group has an offset now.
+    if is_late:
+        await send(stand, 2)
+    assert (await popper.ack(0, old)).code == 0
+    if not is_late:
+        await send(stand, 2)
+    assert offsets(await take(popper)) == [0, 1]
 
 
 async def test_a_reset_ends_what_was_taken(stand: BrokerStand, popper: Popper) -> None:

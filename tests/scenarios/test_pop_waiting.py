@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.protocol.requests.pop import Notification, PollingInfo, PopMessage
+from staticfire.protocol.requests.pop import CancelPop, Notification, PollingInfo, PopMessage
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world.world import SimulatedWorld
@@ -50,6 +50,21 @@ async def test_one_message_wakes_one_pop_the_one_that_ends_first(
     await world.run_for(20)
     assert (early.done(), late.done(), await held(stand)) == (True, False, 1)
     late.cancel()
+
+
+async def test_only_its_own_connection_cancels_a_pop(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
+    first, second = begin(popper, cancel_id=1), begin(popper, cancel_id=2)
+    await world.run_for(100)
+    others = ConnectionPool(world.machine("other", "10.0.0.10"))
+    await others.ask(ADDRESS, CancelPop("billing", "orders", 1))
+    await others.close()
+    assert await held(stand) == 2
+    assert (await stand.ask(CancelPop("billing", "orders", 1))).code == 0
+    assert (first.result().code, first.result().remark, second.done()) == (210, "NO_MESSAGE_IN_QUEUE", False)
+    assert (await stand.ask(CancelPop("billing", "orders", 1))).code == 0  # It isn't held any more.
+    await stand.send("orders", b"a")
+    await world.run_for(20)
+    assert [record.body for record in second.result().body.records] == [b"a"]
 
 
 async def test_what_one_pop_leaves_wakes_the_next(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:
@@ -165,6 +180,23 @@ async def test_whether_what_comes_back_wakes(
     await world.run_for(6_000)
     (record,) = waiting.result().body.records
     assert (record.body, record.reconsume_times) == (b"a", 1)
+
+
+@pytest.mark.row("G5")
+@pytest.mark.parametrize("version", [1, 2])
+async def test_what_comes_back_to_either_version_of_the_retry_topic_wakes(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper, version: int
+) -> None:
+    await stand.restart(wake_pops_of_returning=True, enable_retry_topic_v2=version == 2)
+    await stand.send("orders", b"a")
+    await popper.pop(invisible_ms=100)
+    await world.run_for(200)
+    # The message is in the retry topic of this version now, and returns to it each time.
+    await stand.restart(enable_retry_topic_v2=True)
+    for _ in range(10):  # A random number decides which version a pop reads first.
+        waiting = begin(popper, 8_000, invisible_ms=1_000)
+        await world.run_for(1_050)
+        assert [record.body for record in waiting.result().body.records] == [b"a"]
 
 
 @pytest.mark.row("G5")

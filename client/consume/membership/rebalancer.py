@@ -19,14 +19,13 @@ from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.membership.assigned_queues import AssignedQueues
 from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop, plan_rebalance
-from staticfire.client.consume.membership.server_assignment import ServerAssignment, Share, any_broker
+from staticfire.client.consume.membership.server_assignment import ServerAssignment, Share, any_broker, members_of
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.results.hooks import RebalanceCall
 from staticfire.client.settings.push_settings import MessageModel
-from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import ClientError, StaticfireError, TopicNotFound
+from staticfire.protocol.errors import StaticfireError, TopicNotFound
 from staticfire.protocol.names import is_retry_topic, pop_retry_topic
-from staticfire.protocol.requests.clients import ConsumerListAnswer, GetConsumerList, SubscriptionData
+from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.tags import EVERY_TAG
 from staticfire.protocol.times import UptimeMs
@@ -128,7 +127,7 @@ class Rebalancer:
             return False
         if topic not in self._subscriptions.by_topic:
             return True
-        if self._brokers is not None and not is_retry_topic(topic):
+        if self._brokers is not None and share.is_popped is not None and not is_retry_topic(topic):
             self._pull_own_retries(topic, not share.is_popped)
         done = True
         for table in self._tables:
@@ -149,7 +148,8 @@ class Rebalancer:
             share = await self._brokers.ask(topic, route)
             if share is not None:
                 return share
-        members = await self._members(topic, route)
+        address = any_broker(topic, route, self._client.machine.clock.wall_ms())
+        members = await members_of(self._group, self._client, address)
         strategy = self._settings.allocate_strategy
         # The list is complete before any queue moves: reading it can run the program's code, too.
         allocated = list(strategy.allocate(self._group, self._client.client_id, queues, members))
@@ -157,15 +157,6 @@ class Rebalancer:
             if not isinstance(queue, MessageQueue):
                 raise TypeError(f"strategy {strategy.name} must return queues, but returned {queue!r}")
         return Share(allocated)
-
-    async def _members(self, topic: str, route: TopicRouteData) -> list[str]:
-        """Return the sorted client ids of the group. Raises: StaticfireError."""
-        address = any_broker(topic, route, self._client.machine.clock.wall_ms())
-        request = GetConsumerList(consumer_group=self._group)
-        answer = await self._client.pool.ask(address, request, self._client.settings.mq_client_api_timeout_ms)
-        if answer.code != SUCCESS or not isinstance(answer, ConsumerListAnswer) or answer.body is None:
-            raise ClientError(f"{address} doesn't return the members of {self._group}: {answer.remark}")
-        return sorted(set(answer.body.consumer_id_list))
 
     def _pull_own_retries(self, topic: str, is_wanted: bool) -> None:
         """Subscribe to the retries of popped messages if the topic isn't popped now; otherwise unsubscribe."""

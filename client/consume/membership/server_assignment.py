@@ -2,6 +2,9 @@
 
 Each member queries one broker of the topic. The response also states whether the queues are popped or pulled. If a
 broker doesn't support this request, the members share the queues by themselves.
+
+An empty response doesn't state the mode. A member gets one only if the queues are pulled, and there are more members
+than queues. But a client that the broker doesn't know as a member yet gets one, too, whatever the mode is.
 """
 
 from typing import NamedTuple
@@ -18,6 +21,7 @@ from staticfire.protocol.requests.assignment import (
     AssignmentQuestion,
     QueryAssignment,
 )
+from staticfire.protocol.requests.clients import ConsumerListAnswer, GetConsumerList
 from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.runtime.log import logger
 
@@ -28,7 +32,8 @@ class Share(NamedTuple):
     """A member's queues of a topic."""
 
     queues: list[MessageQueue]
-    is_popped: bool = False
+    is_popped: bool | None = False
+    """None if it isn't known: the broker doesn't know the member yet."""
 
 
 class ServerAssignment:
@@ -44,6 +49,14 @@ class ServerAssignment:
     async def ask(self, topic: str, route: TopicRouteData) -> Share | None:
         """Return this member's share; None if the members must compute it. Raises: StaticfireError."""
         address = any_broker(topic, route, self._client.machine.clock.wall_ms())
+        share = await self._ask(address, topic)
+        if share is None or share.queues:
+            return share
+        if self._client.client_id not in await members_of(self._group, self._client, address):
+            return Share([], None)
+        return await self._ask(address, topic)  # The first response may be from before the broker knew this member.
+
+    async def _ask(self, address: str, topic: str) -> Share | None:
         settings = self._settings
         question = AssignmentQuestion(
             topic, settings.message_model.value, self._group, self._client.client_id, settings.allocate_strategy.name
@@ -65,6 +78,15 @@ class ServerAssignment:
         assigned = body.message_queue_assignments
         queues = {MessageQueue(q.topic, q.broker_name, q.queue_id) for q in (one.message_queue for one in assigned)}
         return Share(sorted(queues), any(one.mode == MODE_POP for one in assigned))
+
+
+async def members_of(group: str, client: ClusterClient, address: str) -> list[str]:
+    """Return the sorted client ids of a group, from one broker. Raises: StaticfireError."""
+    request = GetConsumerList(consumer_group=group)
+    answer = await client.pool.ask(address, request, client.settings.mq_client_api_timeout_ms)
+    if answer.code != SUCCESS or not isinstance(answer, ConsumerListAnswer) or answer.body is None:
+        raise ClientError(f"{address} doesn't return the members of {group}: {answer.remark}")
+    return sorted(set(answer.body.consumer_id_list))
 
 
 def any_broker(topic: str, route: TopicRouteData, turn: int) -> str:
