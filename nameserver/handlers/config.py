@@ -1,8 +1,8 @@
 """Read and change settings of a running nameserver. RocketMQ: DefaultRequestProcessor's getConfig and updateConfig.
 
 Behaviour: a request changes all of its values or none. Unknown names, unreadable values and values out of range are
-refused; RocketMQ answers such a request with success. A change lasts until the process ends: it isn't written to the
-configuration file. The controller in this nameserver has the same settings.
+refused; RocketMQ answers such a request with success. A change lasts until a reset, or the end of the process: it isn't
+written to the configuration file. The controller in this nameserver has the same settings.
 """
 
 from dataclasses import fields
