@@ -22,7 +22,7 @@ from staticfire.pipeline.jobs.folder import SINK_LOG, HadoopFolder, data_path
 from staticfire.pipeline.jobs.late_worker import run_query
 from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock
 from staticfire.pipeline.jobs.settings import CHECKPOINT_NAME, IngestSettings
-from staticfire.pipeline.jobs.topics import NewTopics, topics_of
+from staticfire.pipeline.jobs.topics import NewDeadLetters, topics_of
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
 
@@ -77,7 +77,7 @@ def ingest(
     check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is created there.
     output.make()
     with _lock(spark, output, settings.lock_wait_ms) as lock:
-        news = NewTopics(settings, topics, live_machine().clock.uptime_ms)
+        news = NewDeadLetters(settings, topics, live_machine().clock.uptime_ms)
         count = _Count(on_batch, between, news.came, output.last_logged_batch())
         swept = 0
         while True:

@@ -47,7 +47,7 @@ async def _topics_there(options: SourceOptions, topics: Sequence[str]) -> list[s
     return [topic for topic in topics if topic in known]
 
 
-class NewTopics:
+class NewDeadLetters:
     """Finds the dead letter topics that appear while a continuous ingest runs."""
 
     def __init__(self, settings: IngestSettings, topics: tuple[str, ...], uptime_ms: Callable[[], UptimeMs]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from staticfire import Cluster
 from staticfire.pipeline.jobs.settings import IngestSettings
-from staticfire.pipeline.jobs.topics import NewTopics, topics_of, topics_there
+from staticfire.pipeline.jobs.topics import NewDeadLetters, topics_of, topics_there
 from staticfire.pipeline.options import SourceOptions
 from staticfire.protocol.errors import ClientError, NetworkError, UsageError
 from staticfire.protocol.times import UptimeMs
@@ -90,13 +90,13 @@ def test_a_dead_letter_topic_is_noticed_while_an_ingest_runs() -> None:
         settings = IngestSettings(
             ("orders",), "out", cluster.namesrv, dead_letters_of=("billing", "mailing"), continuous=True
         )
-        news = NewTopics(settings, topics_of(settings), lambda: now_ms)
+        news = NewDeadLetters(settings, topics_of(settings), lambda: now_ms)
         assert (news.came(), news.topics) == (False, ("orders",))
         cluster.create_topic("%DLQ%billing", queues=1)
         assert not news.came()  # It was checked just now.
         now_ms = UptimeMs(settings.trigger_ms)
         assert (news.came(), news.topics) == (True, ("orders", "%DLQ%billing"))
-        once = NewTopics(replace(settings, continuous=False), ("orders",), lambda: now_ms)
+        once = NewDeadLetters(replace(settings, continuous=False), ("orders",), lambda: now_ms)
         assert not once.came()
     now_ms = UptimeMs(2 * settings.trigger_ms)
     assert (news.came(), news.topics) == (False, ("orders", "%DLQ%billing"))  # No nameserver responds.
