@@ -28,6 +28,7 @@ from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.runtime.addresses import format_address, parse_addresses
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.server import IDLE_MS_MAX
 
 log = logger("broker")
 
@@ -137,8 +138,10 @@ class Registration:
         uptime_ms = self._state.machine.clock.uptime_ms
         full_at_ms: int = uptime_ms()
         while True:
-            whole = uptime_ms() >= full_at_ms or not self._registered[address].is_set()
             names, full_wanted = self._take_pending(address), self._full_wanted
+            # A nameserver that removes unlisted topics (deleteTopicWithBrokerRegistration) takes any list but that of
+            # one topic for a complete one. One list per topic isn't enough: the second has no newer version.
+            whole = len(names) > 1 or uptime_ms() >= full_at_ms or not self._registered[address].is_set()
             self._changed[address].clear()
             try:
                 await self._register(address, None if whole else names)
@@ -191,7 +194,7 @@ class Registration:
         return names
 
     async def _register(self, address: str, names: list[str] | None) -> None:
-        """Register all topics, or the named ones. A single one uses RocketMQ's incremental registration."""
+        """Register all topics, or only the named one: RocketMQ's incremental registration."""
         topics = self._topics.topics
         wanted = topics if names is None else {name: topics[name] for name in names if name in topics}
         if not wanted:
@@ -297,9 +300,12 @@ class Registration:
 
 
 def sign_of_life_ms(settings: BrokerSettings) -> int:
-    """Return the period of heartbeats with which a nameserver doesn't consider the broker gone."""
+    """Return the period of heartbeats with which a nameserver doesn't consider the broker gone.
+
+    It closes connections on which it receives nothing, too, however long the broker's own timeout is.
+    """
     wanted_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
-    return max(1, min(wanted_ms, settings.broker_heartbeat_timeout_ms // LIVES))
+    return max(1, min(wanted_ms, settings.broker_heartbeat_timeout_ms // LIVES, IDLE_MS_MAX // LIVES))
 
 
 async def _wait(event: asyncio.Event, timeout_ms: int) -> None:

@@ -19,6 +19,8 @@ class BrokerState(msgspec.Struct):
     settings: BrokerSettings
     clock: MessageClock
     store: MessageStore
+    at_start: BrokerSettings
+    """The settings that a reset restores: those with which the process started, with the role that it has now."""
     disk_use: DiskUse = DiskUse(0, 0)
     """The disk's usage at the last check."""
     is_read_only: bool = False

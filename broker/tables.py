@@ -3,6 +3,7 @@
 Only core.py and what it is made of see all of them; a handler or service is given those that it uses.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -94,7 +95,7 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
     topics.on_created(surprises.topic_made)
     configs.on_created(surprises.group_made)
     groups = _group_tables(configs, journals, before)
-    state = BrokerState(machine, settings, clock, store)
+    state = BrokerState(machine, settings, clock, store, _settings_at_start(settings, before))
     state.on_settings(topics.use)
     state.on_settings(configs.use)
     return BrokerTables(
@@ -138,6 +139,22 @@ def _group_tables(configs: GroupTable, journals: "Journals | None", before: Brok
         if journals is not None:
             journals.follow_clock()
     return GroupTables(configs, consumers, producers, offsets, queue_locks, retries, progress)
+
+
+def _settings_at_start(settings: BrokerSettings, before: BrokerTables | None) -> BrokerSettings:
+    """Return the settings that a reset restores. Those of a later core contain what was changed since the start."""
+    if before is None:
+        return settings
+    last = before.state.settings
+    if (settings.broker_role, settings.broker_id) == (last.broker_role, last.broker_id):
+        return before.state.at_start
+    return replace(
+        before.state.at_start,
+        broker_role=settings.broker_role,
+        broker_id=settings.broker_id,
+        replication_hold=settings.replication_hold,
+        replication_lag_ms=settings.replication_lag_ms,
+    )
 
 
 def _message_clock(machine: Machine, folder: str, before: BrokerTables | None) -> MessageClock:

@@ -34,6 +34,8 @@ class NameserverState(msgspec.Struct):
     clock: ClockOwner
     spawn: Spawn
     routes: RouteTable = msgspec.field(default_factory=RouteTable)
+    at_start: NameserverSettings = msgspec.field(default_factory=NameserverSettings)
+    """The settings that a reset restores."""
     kv: KVConfig = msgspec.field(default_factory=KVConfig)
     filed: dict[Connection, dict[str, str]] = {}
     """By connection: the filed address of each broker that registered on it, by the address that it stated."""
@@ -43,6 +45,9 @@ class NameserverState(msgspec.Struct):
 
     _near: dict[Connection, bool] = {}
     """Whether a client connects directly, not through a port mapping. It is determined once per connection."""
+
+    def __post_init__(self) -> None:
+        self.at_start = self.settings
 
     def file(self, connection: Connection, declared: str, advertised: bool, external: str = "") -> str:
         """Return the address to file a broker under, and store it for later requests of that connection."""

@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.pipeline.errors import SourceUnreachable
-from staticfire.pipeline.options import Protocol, SourceOptions
+from staticfire.pipeline.options import GivenTls, Protocol, SourceOptions
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.client_machine import client_machine
-from staticfire.runtime.tls.settings import TlsClient
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ class ClusterLink:
         self,
         name_server: str,
         protocol: Protocol,
-        tls: TlsClient | None = None,
+        tls: GivenTls = None,
         access_key: str = "",
         secret_key: str = "",
     ) -> None:
@@ -76,7 +75,7 @@ class ClusterLink:
             raise SourceUnreachable(f"nameServer={self._name_server}: {error}") from None
 
 
-_links: dict[tuple[str, Protocol, TlsClient | None, str, str], ClusterLink] = {}
+_links: dict[tuple[str, Protocol, GivenTls, str, str], ClusterLink] = {}
 _lock = threading.Lock()
 
 

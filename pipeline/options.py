@@ -28,6 +28,8 @@ PULL_TIMEOUT_MS = 3_000
 RECONNECT_TIMEOUT_MS = 30_000
 
 Protocol = Literal["staticfire", "rocketmq"]
+GivenTls = TlsClient | Literal[False] | None
+"""False: plain text. None: as the environment says."""
 Boundary = str | GivenOffsets
 """`earliest`, `latest`, or offsets by queue."""
 
@@ -61,7 +63,7 @@ class SourceOptions:
     pull_timeout_ms: int = PULL_TIMEOUT_MS
     reconnect_timeout_ms: int = RECONNECT_TIMEOUT_MS
     include_properties: bool = False
-    tls: TlsClient | None = None
+    tls: GivenTls = None
     access_key: str = ""
     """The user in whose name requests are signed."""
     secret_key: str = field(default="", repr=False)
@@ -215,10 +217,10 @@ def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
     return topics
 
 
-def tls_of(given: Mapping[str, str]) -> TlsClient | None:
-    """Return how connections use TLS; None: as the environment says. Raises: UsageError."""
+def tls_of(given: Mapping[str, str]) -> GivenTls:
+    """Return how connections use TLS, as the options say. Raises: UsageError."""
     wanted = {name: given[name] for name in TLS_NAMES if name in given}
-    return tls_client(wanted) if wanted else None
+    return (tls_client(wanted) or False) if wanted else None
 
 
 def group_of(given: Mapping[str, str], default: str) -> str:

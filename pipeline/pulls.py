@@ -11,6 +11,7 @@ known only from each response, so there is one pull after another.
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -33,6 +34,7 @@ from staticfire.protocol.errors import (
 from staticfire.protocol.remarks import no_property_filter
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullAnswer, WholePull, WholePullAnswer
 from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 
 log = logger("pipeline")
@@ -75,6 +77,8 @@ class PullAhead:
         self._bodies: list[bytes] = []
         self._bytes = 0
         self._broker_host = b""
+        self._connection: Connection | None = None
+        """The connection of the latest pull. None: before another pull, the route is fetched."""
         self._changed = asyncio.Condition()
         self._task = asyncio.get_running_loop().create_task(self._pull_loop(), name=f"pull {wanted}")
         self._task.add_done_callback(self._ended)
@@ -214,8 +218,8 @@ class PullAhead:
                 if is_refusal or uptime_ms() >= deadline_ms:
                     raise SourceUnreachable(self._given_up(offset, error, is_refusal)) from None
                 log.info("pull_failed", queue=str(self._wanted.queue), offset=offset, reason=str(error))
+            self._connection = None
             await self._client.pause_for(RETRY_PAUSE_MS)
-            await self._refresh_route()
 
     def _tell_without_topic(self, offset: int, error: TopicNotFound) -> None:
         """Log that the rest of the range is gone. Raises: DataLost."""
@@ -241,11 +245,25 @@ class PullAhead:
             f"check that broker {queue.broker_name} is running and that this machine can connect to it"
         )
 
+    async def _connect(self) -> tuple[str, Connection]:
+        """Return the broker's address and connection. If it isn't that of the latest pull, fetch the route first.
+
+        A worker's client is older than its tasks, and brokers may have been started again with each other's addresses.
+        A broker responds to pulls that are meant for another one, too.
+
+        Raises: ConnectFailed (no such broker), TopicNotFound, NetworkError.
+        """
+        queue, pool = self._wanted.queue, self._client.pool
+        address = await self._client.address_to_read(queue)
+        if self._connection is None or pool.open_connection(address) is not self._connection:
+            await self._refresh_route()
+            address = await self._client.address_to_read(queue)
+        self._connection = await pool.connection(address)
+        return address, self._connection
+
     async def _refresh_route(self) -> None:
-        try:
+        with suppress(StaticfireError):  # The next pull uses the known route, or reports the problem.
             await self._client.routes.fetch(self._wanted.queue.topic)
-        except (NetworkError, TopicNotFound):
-            pass  # The next pull reports the problem.
 
     async def _pull(self, offset: int, end: int) -> PullAnswer:
         queue, options = self._wanted.queue, self._options
@@ -260,8 +278,7 @@ class PullAhead:
             expression_type=options.expression.kind,
             bname=queue.broker_name,
         )
-        address = await self._client.address_to_read(queue)
-        connection = await self._client.pool.connection(address)
+        address, connection = await self._connect()
         answer = await connection.ask(request, options.pull_timeout_ms)
         if answer.code not in _ANSWERS or not isinstance(answer, WholePullAnswer):
             raise broker_answer(answer.code, answer.remark, f"pull {queue} at {connection.peer.address}")

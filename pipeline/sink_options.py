@@ -6,6 +6,7 @@ from typing import cast
 
 from staticfire.pipeline.options import (
     TLS_NAMES,
+    GivenTls,
     OptionReader,
     Protocol,
     group_of,
@@ -16,7 +17,6 @@ from staticfire.pipeline.options import (
 )
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import topic_fault
-from staticfire.runtime.tls.settings import TlsClient
 
 PRODUCER_GROUP = "SPARK_SINK"
 # The limit for a row, including all retries.
@@ -53,7 +53,7 @@ class SinkOptions:
     sends_in_flight: int = SENDS_IN_FLIGHT
     row_ids: bool = True
     """Whether each message has a property that identifies its row and run."""
-    tls: TlsClient | None = None
+    tls: GivenTls = None
     access_key: str = ""
     """The user in whose name requests are signed."""
     secret_key: str = field(default="", repr=False)

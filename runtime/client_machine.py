@@ -1,14 +1,19 @@
 """The machine of a client: its connections speak TLS, if that is wanted. A broker is a client of its nameservers."""
 
+from typing import Literal
+
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.tls.settings import TlsClient, TlsSettings, environment_tls
 
 
-def client_machine(tls: TlsClient | None = None) -> Machine:
-    """Return the real machine. `tls`: None means as the environment says, STATICFIRE_TLS_ENABLE. Raises: UsageError."""
+def client_machine(tls: TlsClient | Literal[False] | None = None) -> Machine:
+    """Return the real machine. `tls`: False for plain text; None: as the environment says, STATICFIRE_TLS_ENABLE.
+
+    Raises: UsageError.
+    """
     from staticfire.runtime.live import live_machine  # Imported here, because a simulation has its own.
 
-    return with_client(live_machine(), tls or environment_tls())
+    return with_client(live_machine(), environment_tls() if tls is None else tls or None)
 
 
 def connecting(machine: Machine, settings: TlsSettings) -> Machine:

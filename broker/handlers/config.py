@@ -135,7 +135,6 @@ class ConfigHandlers:
         self._registration = registration
         self._pool = pool
         self._version = DataVersion()
-        self._at_start = state.settings
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -173,8 +172,9 @@ class ConfigHandlers:
 
     async def forget(self) -> None:
         """Restore the settings of the start."""
-        if self._state.settings is not self._at_start:
-            await self._apply(change_settings(self._state.settings, as_properties(self._at_start)))
+        state = self._state
+        if state.settings is not state.at_start:
+            await self._apply(change_settings(state.settings, as_properties(state.at_start)))
 
     async def _apply(self, change: Change[BrokerSettings]) -> None:
         """Use other settings, and let the nameservers know if routes depend on them."""

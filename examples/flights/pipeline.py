@@ -126,8 +126,9 @@ def as_attempts(ledger: "DataFrame") -> "DataFrame":
 def check_flights(namesrv: str) -> None:
     """Raises: ClientError (no flights there), NetworkError."""
     from staticfire.pipeline.jobs.topics import topics_there
+    from staticfire.pipeline.options import SourceOptions
 
-    if not topics_there(namesrv, "staticfire", [TOPIC]):
+    if not topics_there(SourceOptions(namesrv, (TOPIC,)), [TOPIC]):
         words = "run it without NAMESRV_ADDR, then it plays the demo first"
         raise ClientError(f"there is no topic {TOPIC} at {namesrv}: {words}")
 

@@ -1,8 +1,8 @@
 """Read and change settings of a running nameserver. RocketMQ: DefaultRequestProcessor's getConfig and updateConfig.
 
 Behaviour: a request changes all of its values or none. Unknown names, unreadable values and values out of range are
-refused; RocketMQ answers such a request with success. A change lasts until the process ends: it isn't written to the
-configuration file. The controller in this nameserver has the same settings.
+refused; RocketMQ answers such a request with success. A change lasts until a reset, or the end of the process: it isn't
+written to the configuration file. The controller in this nameserver has the same settings.
 """
 
 from dataclasses import fields
@@ -17,12 +17,15 @@ from staticfire.protocol.requests.routes import NameserverConfigAnswer
 from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.live_settings import as_properties, change_settings
 from staticfire.runtime.log import logger
+from staticfire.runtime.tls.settings import TlsSettings
 
 log = logger("nameserver")
 
 # RocketMQ's three names, and our settings that can't change while the nameserver runs.
 BLACK_LIST = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "folder", "listenHost", "listenPort"})
-AT_START_ONLY = {"folder", "listen_host", "listen_port", "unfinished_frame_bytes_max", "unfinished_frame_ms_max"}
+AT_START_ONLY = {"folder", "listen_host", "listen_port", "unfinished_frame_bytes_max", "unfinished_frame_ms_max"} | {
+    one.name for one in fields(TlsSettings)
+}
 LIVE = frozenset(one.name for one in fields(NameserverSettings)) - AT_START_ONLY
 
 

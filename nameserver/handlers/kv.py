@@ -1,13 +1,14 @@
 """Key-value configuration. RocketMQ: DefaultRequestProcessor, KVConfigManager.
 
 Behaviour: if a folder is configured, a change is on the disk before the response. A change that can't be saved is
-refused and has no effect (RocketMQ answers success). RESET, staticfire's own, removes the whole configuration.
+refused and has no effect (RocketMQ answers success). RESET, staticfire's own, removes the whole configuration, and
+restores the settings with which the nameserver started.
 """
 
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
-from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.command import SUCCESS, Answer, refusal
 from staticfire.protocol.requests.routes import (
     DeleteKVConfig,
     GetKVConfig,
@@ -64,8 +65,11 @@ class KVHandlers:
         return KVTableAnswer(body=KVTable(table))
 
     def forget(self, _: Call) -> Answer:
-        """Remove everything that was ever put."""
-        return self._keep(KVConfig()) if self._state.kv.encode() != KVConfig().encode() else Answer()
+        """Remove everything that was ever put, and restore the settings of the start."""
+        answer = self._keep(KVConfig()) if self._state.kv.encode() != KVConfig().encode() else Answer()
+        if answer.code == SUCCESS:
+            self._state.settings = self._state.at_start
+        return answer
 
     def _keep(self, changed: KVConfig) -> Answer:
         if changed is not self._state.kv:

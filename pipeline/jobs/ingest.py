@@ -14,6 +14,7 @@ Exactly once refers to (topic, broker, queue, queue offset): a message that its 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from staticfire.pipeline.jobs.card import CARD_NAME, Card, check
@@ -21,8 +22,8 @@ from staticfire.pipeline.jobs.folder import SINK_LOG, HadoopFolder, data_path
 from staticfire.pipeline.jobs.late_worker import run_query
 from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock
 from staticfire.pipeline.jobs.settings import CHECKPOINT_NAME, IngestSettings
-from staticfire.pipeline.jobs.topics import topics_there
-from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.pipeline.jobs.topics import NewDeadLetters, topics_of
+from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
 
 if TYPE_CHECKING:
@@ -63,25 +64,35 @@ def ingest(
 ) -> IngestReport:
     """Write all messages that exist now and return; with `continuous`, continue until the query is stopped.
 
+    A dead letter topic that appears meanwhile is read from then on: the query is started again with it, and continues
+    where its checkpoint is.
+
     `on_batch` is called with every batch, `between` several times per second. Raises: UsageError (folder, checkpoint),
     ClientError (no such topic, or another ingest writes there), NetworkError, and what Spark raises if the query fails.
     """
     topics = topics_of(settings)
     output, checkpoint = HadoopFolder(spark, settings.to), HadoopFolder(spark, settings.checkpoint_folder)
     source = _source(spark, settings, topics)
-    wanted = Card(_new_id(), topics, settings.partition_by, source.schema.json())
+    wanted = _card(settings, topics, source)
     check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is created there.
     output.make()
     with _lock(spark, output, settings.lock_wait_ms) as lock:
-        card = check(wanted, output.find(OWN), checkpoint.find(OWN))
-        checkpoint.make()
-        output.put_card(card)
-        checkpoint.put_card(card)
-        swept = _sweep(spark, output, card) if lock else 0
-        count = _Count(on_batch, between, output.last_logged_batch())
-        run_query(lambda: _start(source, settings, output), count.follow)
+        news = NewDeadLetters(settings, topics, live_machine().clock.uptime_ms)
+        count = _Count(on_batch, between, news.came, output.last_logged_batch())
+        swept = 0
+        while True:
+            card = check(wanted, output.find(OWN), checkpoint.find(OWN))
+            checkpoint.make()
+            output.put_card(card)
+            checkpoint.put_card(card)
+            swept += _sweep(spark, output, card) if lock else 0
+            run_query(partial(_start, source, settings, output), count.follow)
+            if news.topics == card.topics:
+                break
+            source = _source(spark, settings, news.topics)
+            wanted = _card(settings, news.topics, source)
         swept += _sweep(spark, output, card) if lock else 0
-    return IngestReport(topics, count.batches, count.rows, swept)
+    return IngestReport(news.topics, count.batches, count.rows, swept)
 
 
 def read_ingested(spark: "SparkSession", place: str) -> "DataFrame":
@@ -95,22 +106,9 @@ def read_ingested(spark: "SparkSession", place: str) -> "DataFrame":
     return spark.read.schema(StructType.fromJson(card.schema_json())).parquet(folder.uri)
 
 
-def _new_id() -> str:
-    return f"{live_machine().identity.random.getrandbits(128):032x}"
-
-
-def topics_of(settings: IngestSettings) -> tuple[str, ...]:
-    """Return the topics to read. Dead letter topics are included only if they exist.
-
-    Raises: ClientError (a topic doesn't exist, or none does), NetworkError.
-    """
-    there = topics_there(settings.name_server, settings.protocol, settings.all_topics)
-    for topic in settings.topics:
-        if topic not in there:
-            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or give another one")
-    if not there:
-        raise ClientError(f"{', '.join(settings.dead_letters_of)} has no dead letters at {settings.name_server} so far")
-    return tuple(there)
+def _card(settings: IngestSettings, topics: tuple[str, ...], source: "DataFrame") -> Card:
+    new_id = f"{live_machine().identity.random.getrandbits(128):032x}"
+    return Card(new_id, topics, settings.partition_by, source.schema.json())
 
 
 def _source(spark: "SparkSession", settings: IngestSettings, topics: tuple[str, ...]) -> "DataFrame":
@@ -151,10 +149,20 @@ def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
 class _Count:
     """Follows a query to its end, and counts the committed batches and rows."""
 
-    def __init__(self, on_batch: Callable[[Batch], None] | None, between: Callable[[], None] | None, last: int) -> None:
-        """`last`: the newest batch in the sink's log. If it is repeated, the sink skips it, so it adds no rows."""
+    def __init__(
+        self,
+        on_batch: Callable[[Batch], None] | None,
+        between: Callable[[], None] | None,
+        is_over: Callable[[], bool],
+        last: int,
+    ) -> None:
+        """`is_over`: called like `between`; the query is stopped when it returns True.
+
+        `last`: the newest batch in the sink's log. If it is repeated, the sink skips it, so it adds no rows.
+        """
         self._on_batch = on_batch
         self._between = between
+        self._is_over = is_over
         self._last = last
         self.batches = 0
         self.rows = 0
@@ -166,6 +174,8 @@ class _Count:
                 self._look(query)
                 if self._between is not None:
                     self._between()
+                if self._is_over():
+                    break
         finally:
             query.stop()
         self._look(query)

@@ -12,10 +12,13 @@ from typing import Any
 from staticfire.runtime.live.listener import LiveListener
 from staticfire.runtime.live.surroundings import live_surroundings
 from staticfire.runtime.pending_answers import deadline
-from staticfire.runtime.reach import Surroundings
+from staticfire.runtime.reach import Surroundings, ip_of
 
 # asyncio allocates a buffer of this size for each read from a socket.
 RECEIVED_BYTES_MAX = 256 * 1024
+
+# A host name may have several addresses. If one doesn't respond for this time, the next is tried, too (RFC 8305).
+NEXT_ADDRESS_S = 0.25
 
 
 class LiveNetwork:
@@ -45,9 +48,12 @@ class LiveNetwork:
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
     ) -> asyncio.Transport:
         loop = asyncio.get_running_loop()
+        # The tasks of such a race would halve the number of connections per second; an IP address needs none.
+        delay_s = None if ip_of(host) is not None else NEXT_ADDRESS_S
+        connected: tuple[Any, asyncio.Protocol]
         try:
             async with deadline(timeout_ms / 1000):
-                connected: tuple[Any, asyncio.Protocol] = await loop.create_connection(factory, host, port)
+                connected = await loop.create_connection(factory, host, port, happy_eyeballs_delay=delay_s)
         except TimeoutError as error:
             if error.errno is None:
                 raise TimeoutError(f"{host}:{port}: no response within {timeout_ms} ms") from None

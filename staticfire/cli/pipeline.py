@@ -97,8 +97,9 @@ def _ingest(settings: "IngestSettings", master: str) -> None:
     """Run the job; report an error in one line. Raises: UsageError, ClientError."""
     from staticfire.pipeline.errors import SparkMissing
     from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
-    from staticfire.pipeline.jobs.ingest import ingest as run, topics_of
+    from staticfire.pipeline.jobs.ingest import ingest as run
     from staticfire.pipeline.jobs.sessions import job_session
+    from staticfire.pipeline.jobs.topics import topics_of
 
     topics_of(settings)  # Check this first, so that an error is reported before Spark starts.
     try:

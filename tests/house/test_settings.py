@@ -6,8 +6,10 @@ from dataclasses import fields
 
 import pytest
 
+from staticfire.broker.handlers import config as broker_config
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ClientSettings, ProducerSettings, PullSettings, PushSettings
+from staticfire.nameserver.handlers import config as nameserver_config
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.config import default_of
@@ -63,3 +65,39 @@ def test_each_setting_is_read_by_some_code() -> None:
     unread = [f"{source.place(field)}: {name}" for name, field, source in declared if name not in read]
     assert len(declared) > 100
     assert not unread, "settings that nobody reads:\n" + "\n".join(unread)
+
+
+AT_START = {"__init__", "_start", "start", "intercept", "make_tables"}
+"""The functions that run only when a program, or a part of it, starts."""
+EXPLAINED = {
+    # The policy is made again when the settings have changed.
+    ("broker/retention.py", "file_reserved_time"),
+    ("broker/retention.py", "delete_when"),
+    # What a slave refuses follows this only after a change of its role, or a restart. Its other readers follow at once.
+    ("broker/replication/slave_front.py", "enable_slave_acting_master"),
+}
+"""Files that read a setting at the start although it may change."""
+
+
+def settings_read(source: Source) -> Iterator[tuple[str, str]]:
+    """Yield each setting that a file reads, with the name of the function that reads it."""
+    for function in source.definitions():
+        if isinstance(function, ast.ClassDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value).split(".")[-1].lstrip("_") == "settings":
+                yield node.attr, function.name
+
+
+@pytest.mark.parametrize(
+    ("program", "live"),
+    [("broker", broker_config.LIVE), ("nameserver", nameserver_config.LIVE)],
+    ids=["broker", "nameserver"],
+)
+def test_each_setting_that_may_change_is_read_while_the_program_runs(program: str, live: frozenset[str]) -> None:
+    """What is read only at the start would be accepted with success, and have no effect."""
+    read = {(str(source.path), *one) for source in sources(program) for one in settings_read(source)}
+    at_start = {(path, name) for path, name, function in read if name in live and function in AT_START}
+    later = {name for _, name, function in read if function not in AT_START}
+    assert sorted(live - later) == []
+    assert at_start == {(path, name) for path, name in EXPLAINED if path.startswith(program)}

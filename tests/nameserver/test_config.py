@@ -49,6 +49,8 @@ async def test_an_empty_update_is_fine(connect: Connect) -> None:
         ),
         ("scanNotActiveBrokerInterval=0", "scanNotActiveBrokerInterval=0: it must be a whole number from 1 to"),
         ("brokerExpiryMs=-1", "brokerExpiryMs=-1: it must be a whole number from 1 to"),
+        ("tls.server.mode=enforcing", "tls.server.mode=enforcing: it is read only at the start, and is permissive"),
+        ("tls.enable=true", "tls.enable=true: it is read only at the start, and is"),
         ("unfinishedFrameMsMax=1", "unfinishedFrameMsMax=1: it is read only at the start, and is 60000"),
     ],
 )

@@ -132,6 +132,30 @@ def test_dead_letters_come_along_from_the_first_one_on(spark: SparkSession, clus
     assert Counter(row.topic for row in read_ingested(spark, wanted.to).collect()) == {"orders": 3, "%DLQ%billing": 1}
 
 
+def test_a_dead_letter_topic_that_appears_meanwhile_is_read_by_a_continuous_one(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.create_topic("orders", queues=1)
+    sent = sent_places(send(cluster.namesrv, numbered("orders", 3)))
+    seen = 0
+
+    def reported(batch: Batch) -> None:
+        nonlocal seen, sent
+        if seen == 0:
+            cluster.create_topic("%DLQ%billing", queues=1)
+            sent += sent_places(send(cluster.namesrv, [Message("%DLQ%billing", b"dead")]))
+        seen += batch.rows
+        if seen == 4:
+            for query in spark.streams.active:
+                query.stop()
+
+    wanted = replace(settings(cluster, tmp_path), dead_letters_of=("billing",), continuous=True, trigger_ms=100)
+    report = ingest(spark, wanted, reported)
+    assert (report.topics, report.rows) == (("orders", "%DLQ%billing"), 4)
+    assert logged_places(spark, tmp_path) == plain_places(tmp_path) == sent
+    assert ingest(spark, replace(wanted, continuous=False)).rows == 0
+
+
 def test_a_topic_that_is_a_number_stays_a_text(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     cluster.create_topic("007", queues=1)
     send(cluster.namesrv, numbered("007", 1))

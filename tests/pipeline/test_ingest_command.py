@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from staticfire import Cluster
-from staticfire.pipeline.jobs.topics import topics_there
+from staticfire.pipeline.jobs.settings import IngestSettings
+from staticfire.pipeline.jobs.topics import NewDeadLetters, topics_of, topics_there
+from staticfire.pipeline.options import SourceOptions
+from staticfire.protocol.errors import ClientError, NetworkError, UsageError
+from staticfire.protocol.times import UptimeMs
 from tests.cli.commands import ROOT, call, environment, one_line
 
 WITHOUT_SPARK = """
@@ -63,5 +68,35 @@ def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
 def test_a_retry_topic_without_a_message_is_not_there() -> None:
     with Cluster() as cluster:
         cluster.create_topic("orders")
-        found = topics_there(cluster.namesrv, "staticfire", ["%RETRY%billing", "orders", "%DLQ%billing"])
-    assert found == ["orders"]
+        topics = ["%RETRY%billing", "orders", "%DLQ%billing"]
+        assert topics_there(SourceOptions(cluster.namesrv, ()), topics) == ["orders"]
+
+
+def test_options_of_the_source_are_those_of_the_first_look_at_the_topics(tmp_path: Path) -> None:
+    with Cluster(settings={"tls.server.mode": "enforcing", "autoCreateTopicEnable": False}) as cluster:
+        there = IngestSettings(("TBW102",), "out", cluster.namesrv, options={"tls.enable": "true"})
+        with pytest.raises(ClientError, match="there is no topic TBW102"):
+            topics_of(there)
+        with pytest.raises(NetworkError, match="TLS"):
+            topics_of(replace(there, options={"tls.enable": "false"}))
+        with pytest.raises(UsageError, match="protocol=kafka: write staticfire or rocketmq"):
+            topics_of(replace(there, options={"protocol": "kafka"}))
+
+
+def test_a_dead_letter_topic_is_noticed_while_an_ingest_runs() -> None:
+    now_ms = UptimeMs(0)
+    with Cluster() as cluster:
+        cluster.create_topic("orders")
+        settings = IngestSettings(
+            ("orders",), "out", cluster.namesrv, dead_letters_of=("billing", "mailing"), continuous=True
+        )
+        news = NewDeadLetters(settings, topics_of(settings), lambda: now_ms)
+        assert (news.came(), news.topics) == (False, ("orders",))
+        cluster.create_topic("%DLQ%billing", queues=1)
+        assert not news.came()  # It was checked just now.
+        now_ms = UptimeMs(settings.trigger_ms)
+        assert (news.came(), news.topics) == (True, ("orders", "%DLQ%billing"))
+        once = NewDeadLetters(replace(settings, continuous=False), ("orders",), lambda: now_ms)
+        assert not once.came()
+    now_ms = UptimeMs(2 * settings.trigger_ms)
+    assert (news.came(), news.topics) == (False, ("orders", "%DLQ%billing"))  # No nameserver responds.

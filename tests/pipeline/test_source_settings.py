@@ -140,3 +140,19 @@ def test_source_and_sink_speak_tls_with_each_of_its_options(
         topics(password="wrong")
     with pytest.raises(SourceUnreachable, match="TLS"):
         topics(tls="false")
+
+
+@pytest.mark.parametrize("parse", [parse_options, parse_sink])
+def test_tls_that_an_option_turns_off_is_off_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, parse: Parse
+) -> None:
+    with Cluster(settings={"tls.server.mode": "disabled"}) as cluster:
+        monkeypatch.setenv("STATICFIRE_TLS_ENABLE", "true")
+        given = {"nameServer": cluster.namesrv, "subscribe": "TBW102"}
+        if parse is parse_sink:
+            given["topic"] = "TBW102"
+        with pytest.raises(SourceUnreachable, match="TLS"):
+            link_to(parse(given, {})).ask(all_topics)
+        topics, _ = link_to(parse(given | {"tls.enable": "false"}, {})).ask(all_topics)
+        assert "TBW102" in topics
+        monkeypatch.delenv("STATICFIRE_TLS_ENABLE")

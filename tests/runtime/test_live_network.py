@@ -5,12 +5,18 @@ import platform
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+from staticfire.runtime.client_machine import with_client
+from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.live import live_machine
+from staticfire.runtime.server import Server, ServerTls
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
-network = live_machine().network
+machine = live_machine()
+network = machine.network
 LOOPBACK = "127.0.0.1"
 
 
@@ -63,17 +69,47 @@ async def test_a_port_can_be_had_again_while_its_connections_still_linger() -> N
     await again.close()
 
 
-async def test_no_answer_is_a_timeout_that_names_the_place() -> None:
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that drops each attempt to connect, since its queue of connections to accept is full."""
     with socket.create_server((LOOPBACK, 0), backlog=0) as full:
-        port = full.getsockname()[1]
+        port: int = full.getsockname()[1]
         waiting = [socket.socket() for _ in range(8)]
-        for sock in waiting:  # until the queue of those who wait to be accepted is full
+        for sock in waiting:
             sock.setblocking(False)
             sock.connect_ex((LOOPBACK, port))
-        with pytest.raises(TimeoutError, match=f"{LOOPBACK}:{port}: no response within 50 ms"):
-            await network.connect(Quiet, LOOPBACK, port, 50)
+        yield port
         for sock in waiting:
             sock.close()
+
+
+async def test_no_answer_is_a_timeout_that_names_the_place(silent_port: int) -> None:
+    with pytest.raises(TimeoutError, match=f"{LOOPBACK}:{silent_port}: no response within 50 ms"):
+        await network.connect(Quiet, LOOPBACK, silent_port, 50)
+
+
+@pytest.mark.parametrize("tls", [None, TlsClient()], ids=["plain", "TLS"])
+async def test_a_host_is_connected_at_its_second_address_if_the_first_is_silent(
+    silent_port: int, monkeypatch: pytest.MonkeyPatch, tls: TlsClient | None
+) -> None:
+    server = Server(machine, Dispatcher(), tls=ServerTls(TlsSettings()))
+    port = await server.listen(LOOPBACK, 0)
+
+    async def look_up(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (LOOPBACK, each)) for each in (silent_port, port)]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+    made: list[Quiet] = []
+
+    def make() -> Quiet:
+        made.append(Quiet())
+        return made[-1]
+
+    transport = await with_client(machine, tls).network.connect(make, "mq.example.org", 1, 3_000)
+    assert transport.get_extra_info("peername") == (LOOPBACK, port)
+    assert len(made) == 1
+    transport.close()
+    await server.close()
 
 
 async def test_every_refusal_names_the_place_as_it_was_requested() -> None:

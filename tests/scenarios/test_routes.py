@@ -18,6 +18,7 @@ from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world.link import LinkQuality
 from staticfire.simulation.world.world import SimulatedWorld
+from tests.scenarios.logged import LogLine
 
 pytestmark = pytest.mark.row("H1")
 
@@ -193,6 +194,31 @@ async def test_a_broker_with_more_signs_of_life_is_given_up_later(world: Simulat
     assert (await cluster.masters(TOPIC)).keys() == {"broker-b"}
     await world.run_for(ms=1_500)
     assert await cluster.masters(TOPIC) == {}
+    await cluster.close()
+
+
+async def test_a_broker_that_registers_seldom_keeps_its_connection_and_its_routes(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    cluster = Cluster(world)
+    await cluster.start_nameserver()
+    await cluster.start_broker("broker-a", register_name_server_period=600_000, broker_heartbeat_timeout_ms=2_400_000)
+    await world.run_for(minutes=30)
+    assert [line for line in logged if line.event == "broker_lost"] == []
+    assert await cluster.masters(TOPIC) == {"broker-a": BOTH["broker-a"]}
+    await cluster.close()
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_topics_that_change_together_remove_no_other_topic(world: SimulatedWorld, deletes: bool) -> None:
+    cluster = Cluster(world)
+    await cluster.start_nameserver(delete_topic_with_broker_registration=deletes)
+    await cluster.start_broker("broker-a")
+    topics = ["orders", "bills", "mails", "calls"]
+    await cluster.create_topic(BOTH["broker-a"], topics[0])
+    await asyncio.gather(*(cluster.create_topic(BOTH["broker-a"], topic) for topic in topics[1:]))
+    for topic in (TOPIC, *topics):
+        assert await cluster.masters(topic) == {"broker-a": BOTH["broker-a"]}
     await cluster.close()
 
 

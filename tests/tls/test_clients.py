@@ -25,6 +25,7 @@ from staticfire.protocol.codecs import JSON, codec_for
 from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.protocol.requests.routes import GetKVConfig, PutKVConfig
 from staticfire.runtime.addresses import parse_address
+from staticfire.runtime.tls.settings import TlsClient
 from staticfire.testing.target import StandTarget
 from tests.protocols import PROTOCOLS
 from tests.tls.stand import HOST, Authority, nameserver, serving, trusting
@@ -141,9 +142,8 @@ async def test_a_client_that_reads_nothing_is_read_no_further(authority: Authori
 
 def test_sparks_options(authority: Authority) -> None:
     given = {"nameServer": "a:1", "subscribe": "t", "tls.client.trustCertPath": authority.path}
-    tls = parse_options(given, {}).tls
-    assert tls is not None
-    assert tls.trust_cert_path == authority.path
+    assert parse_options(given, {}).tls == TlsClient(authority.path)
+    assert parse_options({**given, "tls.enable": "false"}, {}).tls is False
     assert parse_options({"nameServer": "a:1", "subscribe": "t"}, {}).tls is None
     with pytest.raises(UsageError, match=r"tls.client.trustPath is not an option"):
         parse_options({**given, "tls.client.trustPath": "x"}, {})
