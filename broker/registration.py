@@ -123,10 +123,7 @@ class Registration:
             event.set()
 
     def lost(self, address: str) -> None:
-        """Register again, because the connection to a nameserver has ended.
-
-        Not while this broker itself ends it at stop.
-        """
+        """Register again, because a connection to a nameserver has ended, unless this broker ends it at its stop."""
         if address in self._registered and not self._is_leaving:
             self._registered[address].clear()
             if address not in self._failing:

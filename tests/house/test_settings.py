@@ -73,6 +73,8 @@ EXPLAINED = {
     # The policy is made again when the settings have changed.
     ("broker/retention.py", "file_reserved_time"),
     ("broker/retention.py", "delete_when"),
+    # A change of it is compared with the last value, to make what already waits due earlier.
+    ("broker/transactions/checks.py", "transaction_time_out"),
     # What a slave refuses follows this only after a change of its role, or a restart. Its other readers follow at once.
     ("broker/replication/slave_front.py", "enable_slave_acting_master"),
 }
