@@ -7,6 +7,7 @@ a start finds them in transactions.json, and in the ends that it reads from the 
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
@@ -61,18 +62,19 @@ class ExpiredHalves:
         self._committed.clear()
 
     def _read(self) -> Iterator[bytes]:
-        """Yield the unique ids of the topic's messages; skip what can't be read."""
+        """Yield the unique ids of the topic's messages, without those of damaged records.
+
+        Raises: StorageError, OSError (they can't be read now: a commit must fail then, or it would seem repeated).
+        """
         queue = self._store.queue(CHECK_MAX_TIME_TOPIC, 0)
         offset = max(queue.min_offset, queue.max_offset - KNOWN_MAX)
         while offset < queue.max_offset:
-            try:
-                entries = self._store.entries(queue, offset, _READ_MAX)
-                for entry in entries:
+            entries = self._store.entries(queue, offset, _READ_MAX)
+            for entry in entries:
+                with suppress(StorageError):
                     data = self._store.record_at(entry.log_position) if entry.record_bytes else None
                     if data is not None:
                         yield find_property(peek_topic_and_properties(data)[1], UNIQ_KEY) or b""
-            except (StorageError, OSError):
-                return
             if not entries:
                 return
             offset += len(entries)

@@ -1,6 +1,7 @@
 """Commits of transactions that were moved away already: each is stored once, whatever happens to the broker."""
 
-from collections.abc import AsyncIterator
+import errno
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -39,6 +40,17 @@ async def end_process(stand: Stand, how: str) -> None:
     await stand.world.run_for(10)
 
 
+def fails_after(log_position: int) -> Callable[[str, int, int, bool], int]:
+    """Return a fault: the log can't be read after the record at this position."""
+
+    def fail(path: str, position: int, _size: int, _is_map: bool) -> int:
+        if "/commitlog/" in path and position > log_position:
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        return position
+
+    return fail
+
+
 @pytest.mark.parametrize("how", ["stop", "kill", "power loss"])
 @pytest.mark.parametrize("wait_s", [0, 25], ids=["soon", "after a save"])
 async def test_a_late_commit_is_stored_once_across_restarts(stand: Stand, how: str, wait_s: int) -> None:
@@ -54,6 +66,22 @@ async def test_a_late_commit_is_stored_once_across_restarts(stand: Stand, how: s
         assert await end(stand, other) == (0, None)
         await stand.world.run_for(seconds=1)
     assert await stand.stored() == [b"0", b"1"]
+
+
+async def test_a_late_commit_fails_while_the_disk_does_and_is_stored_later(stand: Stand) -> None:
+    """It must not be answered with success as if it was a repeated one."""
+    async with stand.producer() as producer:
+        [late] = await moved_halves(stand, producer, 1)
+        await end_process(stand, "stop")
+        await stand.start_broker()
+        disk = stand.world.disk("broker-a")
+        disk.on_read = fails_after(late.commit_log_offset)
+        code, remark = await end(stand, late)
+        assert (code, "Too many open files" in (remark or "")) == (14, True)
+        disk.on_read = None
+        assert await end(stand, late) == (0, None)
+        await stand.world.run_for(seconds=1)
+    assert await stand.stored() == [b"0"]
 
 
 async def test_a_late_commit_is_stored_once_if_the_file_is_lost(stand: Stand) -> None:
