@@ -12,7 +12,7 @@ Different from RocketMQ
 - A batch with an entry that can't be read is refused as a whole.
 """
 
-from staticfire.broker.pop.acks import Acknowledger, InvisibleChange
+from staticfire.broker.pop.acks import Acknowledger, InvisibleTimeChange
 from staticfire.broker.pop.checks import PopChecks
 from staticfire.broker.pop.events import GroupQueue
 from staticfire.broker.pop.holding import Holding
@@ -86,7 +86,7 @@ class AckHandlers:
         self._check_room()
         place = GroupQueue(request.consumer_group, request.topic, request.queue_id)
         connection = None if request.given_back else call.connection
-        change = InvisibleChange(request.invisible_time, connection, bool(request.for_push))
+        change = InvisibleTimeChange(request.invisible_time, connection, bool(request.for_push))
         changed = self._acknowledger.change(place, handle, request.offset, change)
         return self._when_noted(call, ChangeInvisibleAnswer(*changed, remark=NO_REMARK))
 

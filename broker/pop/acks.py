@@ -23,7 +23,7 @@ from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE
 from staticfire.runtime.connection import Connection
 
 
-class InvisibleChange(NamedTuple):
+class InvisibleTimeChange(NamedTuple):
     """A change of the invisible time: from now on, in ms. `for_push`: see ChangeInvisibleTime."""
 
     invisible_ms: int
@@ -59,7 +59,7 @@ class Acknowledger:
         if found is not None:
             self._remove(*found, offsets)
 
-    def change(self, place: GroupQueue, handle: PopHandle, offset: int, change: InvisibleChange) -> Changed:
+    def change(self, place: GroupQueue, handle: PopHandle, offset: int, change: InvisibleTimeChange) -> Changed:
         """Change until when a message is invisible."""
         invisible_ms = change.invisible_ms
         now_ms = self._state.clock.message_ms()
@@ -116,7 +116,7 @@ class Acknowledger:
 
         tables.log.when_written(undo)
 
-    def _owner_after(self, group: str, change: InvisibleChange) -> int:
+    def _owner_after(self, group: str, change: InvisibleTimeChange) -> int:
         """Return the number of the client that has a message after a change of its invisible time."""
         connection, owners = change.connection, self._tables.owners
         if connection is None:

@@ -14,7 +14,7 @@ from staticfire.broker.groups.queue_locks import QueueLocks
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
-from staticfire.broker.pop.acks import Acknowledger, InvisibleChange
+from staticfire.broker.pop.acks import Acknowledger, InvisibleTimeChange
 from staticfire.broker.pop.in_flight import InFlight
 from staticfire.broker.retention import Reason, RetentionPolicy
 from staticfire.broker.timers.waiting import TimerIndex
@@ -138,7 +138,7 @@ def _taken_late(patch: Patch, owner: type[Any]) -> None:
 def _put_off_in_vain(patch: Patch) -> None:
     whole = Acknowledger.change
 
-    def change(self: Acknowledger, place: Any, handle: Any, offset: int, change: InvisibleChange) -> Any:
+    def change(self: Acknowledger, place: Any, handle: Any, offset: int, change: InvisibleTimeChange) -> Any:
         return whole(self, place, handle, offset, change._replace(invisible_ms=min(change.invisible_ms, 3_000)))
 
     patch.setattr(Acknowledger, "change", change)
