@@ -109,12 +109,17 @@ def require_known(target: Replica, losing: int | None, accepts_loss: bool, is_si
 
 
 def _require_copied(target: Replica) -> None:
-    """Raise ClientError unless a slave has all of the log that its lost master reported in its last answer."""
+    """Raise ClientError unless `has_copied`."""
     state = target.state
     assert state is not None
-    lacking = state.master_end - state.end_position
-    if lacking > 0 or state.is_held:
-        raise ClientError(why_not_yet(target, max(0, lacking), "bytes, or more,", state))
+    if not has_copied(target):
+        raise ClientError(why_not_yet(target, max(0, state.master_end - state.end_position), "bytes, or more,", state))
+
+
+def has_copied(target: Replica) -> bool:
+    """Return whether a slave has all of the log that its lost master reported in its last answer."""
+    state = target.state
+    return state is not None and state.end_position >= state.master_end and not state.is_held
 
 
 def _require_contact(target: Replica) -> None:

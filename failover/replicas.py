@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from staticfire.failover.decisions import (
+    has_copied,
     lacks_deletions,
     new_master,
     next_epoch,
@@ -195,7 +196,8 @@ class ReplicaAdmin:
             target = new_master(broker, replicas, to)
             try:
                 missing = await self._handed_over(master, target, losing)
-                return await self._carried_out(replicas, master, target, missing, losing)
+                removes = 0 if missing < 0 else max(0, (losing or 0) - missing)
+                return await self._carried_out(replicas, master, target, missing, removes)
             except BaseException:  # Whatever ended it: a master that remains one accepts messages again.
                 await self._fence([master], 0)
                 raise
@@ -209,7 +211,8 @@ class ReplicaAdmin:
             require_whole(broker, now, whole_needed)
             target = new_master(broker, those_in_sync(broker, replicas, in_sync), to)
             require_known(target, losing, accepts_loss, master is None or master.state is None)
-            done = await self._carried_out(replicas, None, target, -1, losing)
+            removes = (losing or 0) if has_copied(target) else 0
+            done = await self._carried_out(replicas, None, target, -1, removes)
             epoch = done.epoch
         finally:
             await self._fence(slaves, 0, epoch)
@@ -227,16 +230,19 @@ class ReplicaAdmin:
                 raise answer
 
     async def _carried_out(
-        self, replicas: list[Replica], alive: Replica | None, target: Replica, missing: int, losing: int | None
+        self, replicas: list[Replica], alive: Replica | None, target: Replica, missing: int, removes: int
     ) -> Failover:
-        """Exchange the roles; `alive`: the old master, if it answers."""
+        """Exchange the roles.
+
+        `alive`: the old master, if it answers. `missing`: the number of its messages that the target doesn't have, -1
+        if that is unknown. `removes`: the number of messages that the target loses in addition, as requested.
+        """
         broker = target.broker_name
         epoch = next_epoch([one.state for one in replicas if one.state is not None])
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
-        more = 0 if missing < 0 else max(0, (losing or 0) - missing)
         try:
-            removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, more))
+            removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, removes))
         except BaseException:
             if alive is not None:  # The set must not remain without a master.
                 await self._take_role(alive.address, ChangeRole("", MASTER_ID, epoch + 1))

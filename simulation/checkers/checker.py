@@ -71,6 +71,8 @@ class Checkers:
         self._events: list[RunEvent] = []
         """The events that the checkers haven't got yet."""
         self._on_broken = on_broken
+        self._is_cut = False
+        """Whether the run ends before its time, because a promise was broken."""
         self.all: list[Checker] = []
         for kind in (*kinds, *workload.checkers):
             try:
@@ -85,11 +87,13 @@ class Checkers:
             self._hand_out()
 
     def finish(self) -> list[Violation]:
-        """Return all violations, the earliest first."""
+        """Return all violations, the earliest first. What follows from all events isn't known if the run was cut."""
+        is_cut = self._is_cut
         self._hand_out()
         for checker in list(self.all):
             try:
-                checker.finish()
+                if not is_cut:
+                    checker.finish()
                 self._found += checker.violations
             except OWN_ERRORS as error:
                 self._give_up(checker, 0, error, checker.finish)
@@ -112,6 +116,7 @@ class Checkers:
                 self._give_up(checker, at_ms, error, see)
         if self._on_broken is not None and any(checker.violations for checker in self.all):
             on_broken, self._on_broken = self._on_broken, None
+            self._is_cut = True
             on_broken()
 
     def _give_up(self, checker: Checker, at_ms: int, error: BaseException, called: object) -> None:
