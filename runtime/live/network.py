@@ -48,12 +48,11 @@ class LiveNetwork:
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
     ) -> asyncio.Transport:
         loop = asyncio.get_running_loop()
-        # The tasks of such a race would halve the number of connections per second; an IP address needs none.
-        delay_s = None if ip_of(host) is not None else NEXT_ADDRESS_S
+        race: dict[str, Any] = {"happy_eyeballs_delay": NEXT_ADDRESS_S} if _may_race(loop, host) else {}
         connected: tuple[Any, asyncio.Protocol]
         try:
             async with deadline(timeout_ms / 1000):
-                connected = await loop.create_connection(factory, host, port, happy_eyeballs_delay=delay_s)
+                connected = await loop.create_connection(factory, host, port, **race)
         except TimeoutError as error:
             if error.errno is None:
                 raise TimeoutError(f"{host}:{port}: no response within {timeout_ms} ms") from None
@@ -65,6 +64,15 @@ class LiveNetwork:
 
     def surroundings(self) -> Surroundings:
         return live_surroundings()
+
+
+def _may_race(loop: asyncio.AbstractEventLoop, host: str) -> bool:
+    """Return whether several addresses of a host may be tried at once.
+
+    Not for an IP address: the tasks of a race would halve the number of connections per second. Not with other loops,
+    as uvloop, which can't do it, nor with eager tasks, with which it fails in Python 3.12 and 3.13.
+    """
+    return isinstance(loop, asyncio.BaseEventLoop) and loop.get_task_factory() is None and ip_of(host) is None
 
 
 async def _addresses(host: str, port: int) -> list[tuple[int, Any]]:

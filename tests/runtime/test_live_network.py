@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -109,6 +110,28 @@ async def test_a_host_is_connected_at_its_second_address_if_the_first_is_silent(
     assert transport.get_extra_info("peername") == (LOOPBACK, port)
     assert len(made) == 1
     transport.close()
+    await server.close()
+
+
+async def test_a_loop_that_can_not_try_several_addresses_at_once_connects_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uvloop's function for connections has no happy_eyeballs_delay; eager tasks break asyncio's."""
+    server = Server(machine, Dispatcher())
+    port = await server.listen(LOOPBACK, 0)
+    loop = asyncio.get_running_loop()
+    usual = loop.create_connection
+
+    async def create_connection(factory: Any, host: str, port: int) -> Any:
+        return await usual(factory, host, port)
+
+    monkeypatch.setattr(loop, "create_connection", create_connection)
+    (await network.connect(Quiet, LOOPBACK, port, 3_000)).close()
+    loop.set_task_factory(lambda loop, coroutine, **more: asyncio.Task(coroutine, loop=loop, **more))
+    try:
+        (await network.connect(Quiet, "localhost", port, 3_000)).close()
+    finally:
+        loop.set_task_factory(None)
     await server.close()
 
 
