@@ -11,8 +11,8 @@ known only from each response, so there is one pull after another.
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.pull_answers import packed_address
@@ -38,6 +38,8 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 
 log = logger("pipeline")
+
+_confirmed_of: WeakKeyDictionary[ClusterClient, dict[str, Connection]] = WeakKeyDictionary()
 
 # The size of the responses that the reader hasn't taken yet.
 AHEAD_BYTES_MAX = 4 * 1024 * 1024
@@ -78,7 +80,7 @@ class PullAhead:
         self._bytes = 0
         self._broker_host = b""
         self._connection: Connection | None = None
-        """The connection of the latest pull. None: before another pull, the route is fetched."""
+        """The connection of this task's pulls, if no fresh route has confirmed it."""
         self._changed = asyncio.Condition()
         self._task = asyncio.get_running_loop().create_task(self._pull_loop(), name=f"pull {wanted}")
         self._task.add_done_callback(self._ended)
@@ -219,6 +221,7 @@ class PullAhead:
                     raise SourceUnreachable(self._given_up(offset, error, is_refusal)) from None
                 log.info("pull_failed", queue=str(self._wanted.queue), offset=offset, reason=str(error))
             self._connection = None
+            self._confirmed().pop(self._wanted.queue.broker_name, None)
             await self._client.pause_for(RETRY_PAUSE_MS)
 
     def _tell_without_topic(self, offset: int, error: TopicNotFound) -> None:
@@ -246,24 +249,35 @@ class PullAhead:
         )
 
     async def _connect(self) -> tuple[str, Connection]:
-        """Return the broker's address and connection. If it isn't that of the latest pull, fetch the route first.
+        """Return the broker's address and connection. Fetch the route before the first pull over a connection.
 
         A worker's client is older than its tasks, and brokers may have been started again with each other's addresses.
         A broker responds to pulls that are meant for another one, too.
 
         Raises: ConnectFailed (no such broker), TopicNotFound, NetworkError.
         """
-        queue, pool = self._wanted.queue, self._client.pool
+        queue, pool, confirmed = self._wanted.queue, self._client.pool, self._confirmed()
         address = await self._client.address_to_read(queue)
-        if self._connection is None or pool.open_connection(address) is not self._connection:
-            await self._refresh_route()
+        current = pool.open_connection(address)
+        if current is None or current not in (self._connection, confirmed.get(queue.broker_name)):
+            is_fresh = await self._refresh_route()
             address = await self._client.address_to_read(queue)
-        self._connection = await pool.connection(address)
-        return address, self._connection
+            self._connection = await pool.connection(address)
+            if is_fresh:
+                confirmed[queue.broker_name] = self._connection
+        return address, await pool.connection(address)
 
-    async def _refresh_route(self) -> None:
-        with suppress(StaticfireError):  # The next pull uses the known route, or reports the problem.
+    def _confirmed(self) -> dict[str, Connection]:
+        """Return the connections of this client that led to a broker by a fresh route, by the broker's name."""
+        return _confirmed_of.setdefault(self._client, {})
+
+    async def _refresh_route(self) -> bool:
+        """Fetch the route; return False if that fails: the next pull uses the known route, or reports the problem."""
+        try:
             await self._client.routes.fetch(self._wanted.queue.topic)
+        except StaticfireError:
+            return False
+        return True
 
     async def _pull(self, offset: int, end: int) -> PullAnswer:
         queue, options = self._wanted.queue, self._options

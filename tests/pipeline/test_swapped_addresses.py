@@ -93,3 +93,13 @@ async def test_a_task_begins_while_no_nameserver_responds(
     assert await rest(pulls_of(worker, "broker-a")) == messages_of("broker-a")
     world.kill("namesrv")
     assert await rest(pulls_of(worker, "broker-a")) == messages_of("broker-a")
+
+
+async def test_a_nameserver_that_hangs_costs_the_tasks_of_a_worker_no_time(
+    world: SimulatedWorld, shop: Shop, worker: ClusterClient
+) -> None:
+    assert await rest(pulls_of(worker, "broker-a")) == messages_of("broker-a")
+    world.freeze("namesrv")
+    began_ms = world.uptime_ms
+    assert await rest(pulls_of(worker, "broker-a")) == messages_of("broker-a")
+    assert world.uptime_ms - began_ms < 1_000
