@@ -1,6 +1,7 @@
 """Create, change and delete topics, for people. See creating.py."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from staticfire.client.admin.admin import Admin
 from staticfire.client.admin.attribute_changes import attribute_changes
 from staticfire.client.admin.creating import ask_broker, check_same
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import TopicNotFound, UsageError
+from staticfire.protocol.errors import NetworkError, TopicNotFound, UsageError
 from staticfire.protocol.names import is_system_topic, topic_fault
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
@@ -65,7 +66,8 @@ async def create_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, A
     wanted = wish.applied_to(next(iter(known.values()), None))
     missing = [broker for broker in await admin.masters() if broker not in known]
     if not known:
-        await _forget_queues(admin, topic)  # of an earlier topic of this name
+        with suppress(NetworkError):  # A nameserver that is away must not prevent that the topic is created.
+            await _forget_queues(admin, topic)  # of an earlier topic of this name
     for broker in missing:
         await admin.create_topic(
             topic, wanted.read_queue_nums, write_queues=wanted.write_queue_nums, perm=wanted.perm, order=wanted.order,
@@ -83,7 +85,8 @@ async def change_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, A
     """
     known = await _found(admin, topic)
     if wish.order is False:
-        await _forget_queues(admin, topic)
+        with suppress(NetworkError):  # It is raised below, after the change.
+            await _forget_queues(admin, topic)
     for broker, config in known.items():
         wanted = wish.applied_to(config)
         request = UpdateTopic(
@@ -94,6 +97,8 @@ async def change_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, A
     has_other_queues = (wish.queues, wish.write_queues) != (None, None)
     if wish.order or (wish.order is None and has_other_queues and any(one.order for one in known.values())):
         await _list_queues(admin, topic)
+    elif wish.order is False:
+        await _forget_queues(admin, topic)
     return {"topic": topic, **_topic_fields(next(iter((await _topic_configs(admin, topic)).values())))}
 
 

@@ -16,6 +16,7 @@ from staticfire.client import (
     ProducerSettings,
     TopicNotFound,
 )
+from staticfire.client.admin.creating_topics import TopicWish, change_topic, create_topic
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetKVConfig, GetRoute, KVAnswer
@@ -213,6 +214,20 @@ async def test_what_an_administrator_changes_reaches_the_other_one(
     with pytest.raises(NetworkError, match=address):
         await shop.admin.delete_topic(TOPIC)
     assert await brokers_at(shop, other) == []
+
+
+@EITHER
+async def test_a_topic_is_created_and_changed_while_one_is_away(
+    world: SimulatedWorld, shop: Shop, address: str
+) -> None:
+    await create_topic(shop.admin, "ordered", TopicWish(order=True))
+    take_away(world, "kill", address)
+    created = await create_topic(shop.admin, "bills", TopicWish(queues=2))
+    assert (created["created"], created["queues"]) == (True, 2)
+    with pytest.raises(NetworkError, match=address):
+        await change_topic(shop.admin, "ordered", TopicWish(order=False))
+    for broker in ("broker-a", "broker-b"):
+        assert not (await shop.admin.topic_config("ordered", broker)).order
 
 
 async def test_one_that_accepts_connections_and_ends_them_is_tried_once_a_second(
