@@ -93,7 +93,8 @@ class BrokerCore(Service):
         return ReplicationPart(
             BrokerAround(
                 self.tables, services.registration, self._families.assignments, self._families.access, surface.pool,
-                services.waiting.first_position, self.settle, surface.change_role, self.spawn, self.pause_for,
+                services.waiting.first_position, self.settle, self._pulls.answer_topic, surface.change_role, self.spawn,
+                self.pause_for,
             )
         )  # fmt: skip
 

@@ -53,16 +53,20 @@ def require_whole(broker: str, slaves: list[Replica], needed: int) -> None:
         raise ClientError(f"no slave of {broker} takes over: {words}; start the others, or use `staticfire failover`")
 
 
-def those_in_sync(broker: str, slaves: list[Replica], in_sync: list[str] | None) -> list[Replica]:
-    """Return the slaves that have each acknowledged message, by their addresses; None: any may take over.
+def those_in_sync(broker: str, slaves: list[Replica], in_sync: dict[int, str] | None) -> list[Replica]:
+    """Return the slaves that have each acknowledged message, by their ids and addresses; None: any may take over.
 
     One that has not had everything since its start may have lost its disk. Raises: ClientError (none answers).
     """
     if in_sync is None:
         return slaves
-    found = [one for one in slaves if one.address in in_sync and one.state is not None and one.state.is_whole]
+    found = [one for one in slaves if one.broker_id in in_sync and one.state is not None and one.state.is_whole]
     if not found:
-        words = f"start {' or '.join(in_sync)}" if in_sync else "start its master, because no slave was in sync with it"
+        words = (
+            f"start {' or '.join(in_sync.values())}"
+            if in_sync
+            else "start its master, because no slave was in sync with it"
+        )
         raise ClientError(
             f"no slave of {broker} takes over: all in sync acknowledge, and none of these answers and had everything; "
             f"{words}, or use `staticfire failover`"

@@ -175,7 +175,7 @@ class ReplicaAdmin:
         losing: int | None = None,
         accepts_loss: bool = False,
         whole_needed: int = 0,
-        in_sync: list[str] | None = None,
+        in_sync: dict[int, str] | None = None,
     ) -> Failover:
         """Make a slave the master. `to`: its id; default: the one with most of the log.
 
@@ -183,7 +183,7 @@ class ReplicaAdmin:
         messages is refused.
         `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
         `whole_needed`: the number of slaves that must answer and have had everything at some time since their start.
-        `in_sync`: the addresses of the slaves one of which must take over, if the master doesn't answer; None: any.
+        `in_sync`: ids and addresses of the slaves one of which must take over, if the master doesn't answer; None: any.
         Raises: ClientError (there is no such slave, or it lacks messages), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:

@@ -45,8 +45,8 @@ class _Set:
         """How many machines there were at most."""
         self.copies = 1
         """How many of them have an acknowledged message."""
-        self.in_sync: list[str] | None = None
-        """The addresses of the slaves that have each acknowledged message; None: a number of copies decides."""
+        self.in_sync: dict[int, str] | None = None
+        """Ids and addresses of the slaves that have each acknowledged message; None: a number of copies decides."""
 
     def note(self, members: list[Replica]) -> bool:
         """Note what the members are; return whether one of them is the master."""
@@ -56,7 +56,8 @@ class _Set:
                 self.master, self.copies = one.address, one.state.copies
                 followers = one.state.followers
                 # A silent slave remains in sync until the next message, which is acknowledged without it.
-                slaves = [slave.address for slave in followers if slave.in_sync and slave.silent_ms < SILENT_MS]
+                heard = [slave for slave in followers if slave.in_sync and slave.silent_ms < SILENT_MS]
+                slaves = {slave.broker_id: slave.address for slave in heard}
                 self.in_sync = slaves if one.state.all_in_sync_acknowledge and self.copies == 1 else None
                 self.gone_since = None
                 return True

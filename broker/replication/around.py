@@ -27,6 +27,8 @@ class BrokerAround(NamedTuple):
     """Returns the log position of the oldest waiting message. Raises: StorageError."""
     settle: Callable[[], None]
     """Writes the burst."""
+    answer_held: Callable[[str], None]
+    """Responds to the held pulls of a topic that was deleted."""
     change_role: "ChangeRoleOf"
     spawn: Spawn
     pause: Pause

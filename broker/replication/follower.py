@@ -325,6 +325,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             await machine.workers.run(write_lineage, machine.files, settings.store_path_root_dir, lineage)
             self.lineage = lineage
         store.delete_as_copied(joined.deleted_topics)
+        self._state_copy.answer_pulls(news)
         return True
 
     async def _wait_while_held(self) -> None:

@@ -69,7 +69,9 @@ class ReplicationMember:
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
-        self._state_copy = StateCopy(around.tables, around.assignments, around.access, around.first_waiting)
+        self._state_copy = StateCopy(
+            around.tables, around.assignments, around.access, around.first_waiting, around.answer_held
+        )
         self._awaited_changes = AwaitedChanges(state, self._state_copy.count_changes)
         self.source = ReplicationSource(
             state, self._begun_lineage, lambda: bool(self._lineage.set_id), self._confirmed,

@@ -3,15 +3,15 @@ SlaveSynchronize.
 
 Topics, the mappings of static topics, and groups are replaced if the master's version differs, so what was created at
 the slave vanishes. If the master has offsets of a group in a topic, these replace all that the slave has of them, also
-by lower ones. Offsets that the master had and has no more are removed, because their topic or group was deleted. Those
-that only the slave ever had stay. Users and policies become those of the master, because a slave has the same messages,
-and may become the master. RocketMQ doesn't copy them.
+by lower ones. Offsets that the master had and has no more are removed, because their topic or group was deleted. So
+are those that a slave had at its start. Those that were first committed at the slave stay. Users and policies become
+those of the master, because a slave has the same messages, and may become the master. RocketMQ doesn't copy them.
 
 Offsets wait until the slave's log is as long as the master's was. An offset may be after popped messages, and only the
 log says which of them aren't acknowledged: a slave that took over with the offset alone would never deliver them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -44,16 +44,21 @@ class StateCopy:
         assignments: AssignmentHandlers,
         access: AccessHandlers,
         first_waiting: Callable[[], int | None],
+        answer_held: Callable[[str], None],
     ) -> None:
-        """`first_waiting` returns the log position of the oldest message that waits at this broker."""
+        """`first_waiting` returns the log position of the oldest message that waits at this broker. `answer_held`
+        responds to the held pulls of a topic."""
         self._tables = tables
         self._first_waiting = first_waiting
+        self._answer_held = answer_held
         self._assignments = assignments
         self._access = access
         self._waiting: tuple[int, dict[str, dict[int, int]]] | None = None
         """Offsets for which the log is too short, and how long it must be."""
         self._masters: list[GroupTopic] = []
         """Of which groups and topics the master had offsets when they were last copied."""
+        self._has_taken = False
+        """Whether this slave has taken over something since it began."""
 
     def begin_as_slave(self) -> None:
         """Count the restored offsets as the master's: it may have deleted topics while this slave was down."""
@@ -90,8 +95,14 @@ class StateCopy:
         return topics + tables.groups.configs.version.counter + self._access.changes
 
     def wanted(self) -> CopyState:
-        """Return the request for what this slave doesn't have."""
+        """Return the request for what this slave doesn't have; at first, for everything.
+
+        What was changed at this broker while it was the master can have the same version as another change at the new
+        master: a version is made of message time, which may stand, and a counter.
+        """
         tables = self._tables
+        if not self._has_taken:
+            return CopyState("", "", self._access.users_for("")[1], "")
         topics, groups = version_text(tables.topics.version), version_text(tables.groups.configs.version)
         return CopyState(topics, groups, self._access.users_for("")[1], version_text(tables.static_topics.version))
 
@@ -128,6 +139,7 @@ class StateCopy:
                 self._assignments.take_modes(state.modes.encode())
         except (msgspec.MsgspecError, ValueError, BrokerAnswer) as error:
             raise StorageError(f"the state of the master can't be understood: {error}") from error
+        self._has_taken = True
         if files:
             await tables.config_files.saved(*files)
 
@@ -144,6 +156,11 @@ class StateCopy:
             position, table = self._waiting
             left = {key: queues for key, queues in table.items() if deletions.get(key.partition("@")[0], -1) < position}
             self._waiting = position, left
+
+    def answer_pulls(self, topics: Iterable[str]) -> None:
+        """Respond to the held pulls of topics whose queues were deleted, as their master does."""
+        for topic in topics:
+            self._answer_held(topic)
 
     def log_grew(self) -> None:
         """Take over the offsets that wait if the log is long enough now."""

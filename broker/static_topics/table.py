@@ -62,9 +62,13 @@ class StaticTopicTable:
         """Replace all mappings by those of a master. Raises: StorageError, msgspec.MsgspecError, ValueError."""
         if not self._is_filed:
             self._file()
-        before = list(self.by_topic)
+        before = dict(self.by_topic)
         self.by_topic.clear()
-        self._take_in(data)
+        try:
+            self._take_in(data)
+        except BaseException:
+            self.by_topic.update(before)
+            raise
         self._config_files.changed(FILE)
         for topic in dict.fromkeys([*before, *self.by_topic]):
             for listener in self._listeners:

@@ -1,5 +1,6 @@
 """Topics and groups are deleted and created again, and then a slave takes over: it has what its master has."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -142,4 +143,18 @@ async def test_a_slave_that_learns_late_of_a_deletion_keeps_the_newer_messages(w
     await pair.send(b"newest")
     await pair.until_caught_up()
     assert await pair.bodies(SLAVE) == [b"newer", b"newest"] == await pair.bodies(MASTER)
+    await pair.close()
+
+
+async def test_pulls_that_a_slave_holds_are_answered_at_a_deletion(world: SimulatedWorld) -> None:
+    """With its old offset, a pull that waited on would skip messages of a new topic of that name."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=10)
+    await pair.until_caught_up()
+    pull = asyncio.ensure_future(pair.pull(SLAVE, 10, hold_ms=15_000))
+    await world.run_for(seconds=1)
+    assert not pull.done()
+    assert (await pair.ask(MASTER, DeleteTopic("orders"))).code == 0
+    await world.run_for(seconds=6)  # The slave learns of it with the next response of its master.
+    assert pull.done()
     await pair.close()

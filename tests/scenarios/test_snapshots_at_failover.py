@@ -52,6 +52,27 @@ async def test_a_master_that_hands_over_is_neither_saved_nor_restored(world: Sim
     await pair.close()
 
 
+async def test_an_old_master_has_the_topics_of_the_new_one_although_both_have_one_version(
+    world: SimulatedWorld,
+) -> None:
+    """Message time stands, so each makes the same version of it, with different topics."""
+    pair = await ReplicaSet(world, slave_sync_period=5_000).open()
+    await world.run_for(seconds=6)
+    assert (await pair.pool.ask(NAMESRV, Clock("freeze"))).code == 0
+    await pair.put_topic("old")
+    world.kill(MASTER)
+    await world.run_for(seconds=1)
+    await pair.failover()
+    await pair.put_topic("new", SLAVE)
+    await pair.start(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
+    await world.run_for(seconds=10)
+    for name in (MASTER, SLAVE):
+        topics = pair.brokers[name].tables.topics.topics
+        assert ("old" in topics, "new" in topics) == (False, True)
+    await pair.close()
+
+
 @pytest.mark.parametrize("pause_ms", [0, 1, 2, 5, 10, 20])
 async def test_what_is_acknowledged_beside_a_snapshot_and_a_failover_is_there(
     world: SimulatedWorld, pause_ms: int
