@@ -149,15 +149,17 @@ def test_what_the_other_brokers_know_is_shown(cluster: Cluster, arguments: list[
 
 def test_the_members_that_the_other_brokers_know_are_shown(cluster: Cluster) -> None:
     async def work() -> None:
-        consumer = PushConsumer("billing", cluster.namesrv)
+        consumer, heard = PushConsumer("billing", cluster.namesrv), asyncio.Event()
         consumer.subscribe("orders")
 
         @consumer.listener
         async def consume(_: tuple[ReceivedMessage, ...], __: ConsumeContext) -> ConsumeStatus:
+            heard.set()
             return ConsumeStatus.CONSUME_SUCCESS
 
         async with consumer, Producer("shop", client=consumer.client) as producer:
             await producer.send(Message("orders", b"1 book"))
+            await heard.wait()  # It has queues then. It may have asked the silent broker for the members before.
             for arguments in (
                 ["consumerConnection", "-g", "billing"],
                 ["producerConnection", "-g", "shop", "-t", "orders"],
