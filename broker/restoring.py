@@ -9,12 +9,10 @@ import msgspec
 from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from staticfire.broker.delay.level_history import FILE as LEVELS_FILE
 from staticfire.broker.groups.offset_check import take_back_offsets
-from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.orphan_topics import put_back_topics
-from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.tables import BrokerTables
-from staticfire.broker.topics import TopicTable
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.runtime.log import logger
 
@@ -57,15 +55,13 @@ def _restore_mappings(tables: BrokerTables) -> None:
 
 
 def _number_on(tables: BrokerTables) -> None:
-    """Let no version of a restored snapshot be one that the last core used: slaves and nameservers compare versions.
+    """Let no version of a restored snapshot be one that the last core used.
 
     The number of changes goes back with a snapshot, and message time may stand. So different tables had one version.
     """
-    numbered: dict[str, TopicTable | GroupTable | StaticTopicTable] = {
-        TOPICS_FILE: tables.topics, GROUPS_FILE: tables.groups.configs, MAPPINGS_FILE: tables.static_topics,
-    }  # fmt: skip
+    versioned = tables.versioned
     for name, last in tables.last_versions.items():
-        table = numbered[name]
+        table = versioned[name]
         if table.version != last:
             counter = max(table.version.counter, last.counter) + 1
             table.version = DataVersion(table.version.state_version, table.version.timestamp, counter)

@@ -72,6 +72,11 @@ class BrokerTables(msgspec.Struct):
     popped: "PopTables | None" = None
     """What clients have popped; None until the first pop. It is the last core's until this core has its own."""
 
+    @property
+    def versioned(self) -> dict[str, TopicTable | GroupTable | StaticTopicTable]:
+        """The tables with a version, which slaves and nameservers compare, by file."""
+        return {TOPICS_FILE: self.topics, GROUPS_FILE: self.groups.configs, MAPPINGS_FILE: self.static_topics}
+
 
 def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables | None = None) -> BrokerTables:
     """Return the tables of a broker that hasn't started: nothing is read from the disk yet.
@@ -113,17 +118,9 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         peers=_access_peers(journals) if before is None else before.peers,
         changes=Changes(config_files),
         journals=journals,
-        last_versions={} if before is None else _versions_of(before),
+        last_versions={} if before is None else {name: table.version for name, table in before.versioned.items()},
         popped=None if before is None else before.popped,
     )
-
-
-def _versions_of(tables: BrokerTables) -> dict[str, DataVersion]:
-    return {
-        TOPICS_FILE: tables.topics.version,
-        GROUPS_FILE: tables.groups.configs.version,
-        MAPPINGS_FILE: tables.static_topics.version,
-    }
 
 
 def _group_tables(configs: GroupTable, journals: "Journals | None", before: BrokerTables | None) -> GroupTables:

@@ -84,9 +84,12 @@ async def change_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, A
     Raises: TopicNotFound, BrokerAnswer, NetworkError.
     """
     known = await _found(admin, topic)
+    away: NetworkError | None = None
     if wish.order is False:
-        with suppress(NetworkError):  # It is raised below, after the change.
+        try:
             await _forget_queues(admin, topic)
+        except NetworkError as error:  # It must not prevent the change.
+            away = error
     for broker, config in known.items():
         wanted = wish.applied_to(config)
         request = UpdateTopic(
@@ -97,8 +100,8 @@ async def change_topic(admin: Admin, topic: str, wish: TopicWish) -> dict[str, A
     has_other_queues = (wish.queues, wish.write_queues) != (None, None)
     if wish.order or (wish.order is None and has_other_queues and any(one.order for one in known.values())):
         await _list_queues(admin, topic)
-    elif wish.order is False:
-        await _forget_queues(admin, topic)
+    if away is not None:
+        raise away
     return {"topic": topic, **_topic_fields(next(iter((await _topic_configs(admin, topic)).values())))}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from staticfire.cluster.cluster import Cluster
 from tests.cli.preloaded import preloaded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -43,6 +44,13 @@ def call(*arguments: str, text: str = "", **more: str) -> subprocess.CompletedPr
         env=environment(**more),
         check=False,
     )
+
+
+def mqadmin(cluster: Cluster, *arguments: str) -> list[str]:
+    """Run a command of mqadmin, which must succeed; return its lines."""
+    done = call("mqadmin", *arguments, NAMESRV_ADDR=cluster.namesrv)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def _needs_new_python(more: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from staticfire.client import Admin
 from staticfire.cluster.cluster import Cluster
-from tests.cli.commands import call, one_line
+from tests.cli.commands import call, mqadmin, one_line
 
 pytestmark = pytest.mark.row("E2")
 
@@ -19,34 +19,29 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def admin(cluster: Cluster, *arguments: str) -> list[str]:
-    """Run a command; return its lines."""
-    done = call("mqadmin", *arguments, NAMESRV_ADDR=cluster.namesrv)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 def test_a_topic_comes_is_seen_and_goes(cluster: Cluster) -> None:
-    created = admin(cluster, "updatetopic", "-c", "DefaultCluster", "-t", "Flights", "-r", "4", "-w", "4")
+    created = mqadmin(cluster, "updatetopic", "-c", "DefaultCluster", "-t", "Flights", "-r", "4", "-w", "4")
     assert created[:-1] == [f"create topic to {address} success." for address in cluster.addresses.values()]
     assert created[-1].startswith("TopicConfig [topicName=Flights, readQueueNums=4, writeQueueNums=4, perm=RW-, ")
-    assert "Flights" in admin(cluster, "topicList")
-    route = json.loads("".join(admin(cluster, "topicRoute", "-t", "Flights")))
+    assert "Flights" in mqadmin(cluster, "topicList")
+    route = json.loads("".join(mqadmin(cluster, "topicRoute", "-t", "Flights")))
     assert {broker["brokerName"]: broker["brokerAddrs"]["0"] for broker in route["brokerDatas"]} == cluster.addresses
-    assert len([line for line in admin(cluster, "topicStatus", "-t", "Flights") if line.startswith("broker-")]) == 2 * 4
-    deleted = admin(cluster, "deleteTopic", "-c", "DefaultCluster", "-t", "Flights")
+    assert (
+        len([line for line in mqadmin(cluster, "topicStatus", "-t", "Flights") if line.startswith("broker-")]) == 2 * 4
+    )
+    deleted = mqadmin(cluster, "deleteTopic", "-c", "DefaultCluster", "-t", "Flights")
     assert deleted == [
         "delete topic [Flights] from cluster [DefaultCluster] success.",
         "delete topic [Flights] from NameServer success.",
     ]
-    assert "Flights" not in admin(cluster, "topicList")
+    assert "Flights" not in mqadmin(cluster, "topicList")
 
 
 @pytest.mark.row("G2")
 def test_a_group_is_set_to_pop(cluster: Cluster) -> None:
     place = ["-c", "DefaultCluster", "-t", "Popped"]
-    admin(cluster, "updateTopic", *place)
-    reported = admin(cluster, "setConsumeMode", *place, "-g", "poppers", "-m", "POP", "-q", "2")
+    mqadmin(cluster, "updateTopic", *place)
+    reported = mqadmin(cluster, "setConsumeMode", *place, "-g", "poppers", "-m", "POP", "-q", "2")
     assert reported == [
         *[f"set consume mode to {address} success." for address in cluster.addresses.values()],
         "topic[Popped] group[poppers] consume mode[POP] popShareQueueNum[2]",
@@ -55,19 +50,19 @@ def test_a_group_is_set_to_pop(cluster: Cluster) -> None:
 
 def test_a_topic_on_one_broker(cluster: Cluster) -> None:
     address = cluster.addresses["broker-b"]
-    assert admin(cluster, "updateTopic", "-b", address, "-t", "Solo")[0] == f"create topic to {address} success."
-    route = json.loads("".join(admin(cluster, "topicRoute", "-t", "Solo")))
+    assert mqadmin(cluster, "updateTopic", "-b", address, "-t", "Solo")[0] == f"create topic to {address} success."
+    route = json.loads("".join(mqadmin(cluster, "topicRoute", "-t", "Solo")))
     assert [queues["brokerName"] for queues in route["queueDatas"]] == ["broker-b"]
 
 
 def test_the_queues_of_an_ordered_topic_are_set_shown_and_removed(cluster: Cluster) -> None:
     conf = "broker-a:2;broker-b:1"
-    assert admin(cluster, "updateOrderConf", "-m", "put", "-t", "Ordered", "-v", conf) == [
+    assert mqadmin(cluster, "updateOrderConf", "-m", "put", "-t", "Ordered", "-v", conf) == [
         f"update orderConf success. topic=[Ordered], orderConf=[{conf}]"
     ]
-    shown = admin(cluster, "updateOrderConf", "-m", "get", "-t", "Ordered")
+    shown = mqadmin(cluster, "updateOrderConf", "-m", "get", "-t", "Ordered")
     assert [line.rstrip() for line in shown] == [f"get orderConf success. topic=[Ordered], orderConf=[{conf}]"]
-    assert admin(cluster, "updateOrderConf", "-m", "delete", "-t", "Ordered") == [
+    assert mqadmin(cluster, "updateOrderConf", "-m", "delete", "-t", "Ordered") == [
         "delete orderConf success. topic=[Ordered]"
     ]
     for arguments, words in (
@@ -80,30 +75,30 @@ def test_the_queues_of_an_ordered_topic_are_set_shown_and_removed(cluster: Clust
 
 
 def test_a_group_and_how_far_it_has_come(cluster: Cluster) -> None:
-    admin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Orders")
-    created = admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "3")
+    mqadmin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Orders")
+    created = mqadmin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "3")
     assert created[0].startswith("create subscription group to 127.0.0.1:")
     assert "groupName=Billing, consumeEnable=true" in created[-1]
-    sent = admin(
+    sent = mqadmin(
         cluster, "sendMessage", "-t", "Orders", "-p", "hello", "-k", "k1", "-c", "paid", "-b", "broker-a", "-i", "2"
     )
     assert sent[0].split() == ["#Broker", "Name", "#QID", "#Send", "Result", "#MsgId"]
     assert sent[1].split()[:3] == ["broker-a", "2", "SEND_OK"]
     flags = ["--group", "Billing", "--from", "first", "--max", "1", "--timeout", "20s"]
     assert "hello" in one_line(call("consume", "Orders", *flags, NAMESRV_ADDR=cluster.namesrv).stdout)
-    progress = admin(cluster, "consumerProgress", "-g", "Billing", "-t", "Orders")
+    progress = mqadmin(cluster, "consumerProgress", "-g", "Billing", "-t", "Orders")
     assert "Orders broker-a 2 1 1 0 0" in [" ".join(line.split()[:7]) for line in progress]
     assert "Consume Diff Total: 0" in progress
-    admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Idle")
-    assert "Consume Diff Total: 0" in admin(cluster, "consumerProgress", "-g", "Idle")
-    deleted = admin(cluster, "deleteSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "true")
+    mqadmin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Idle")
+    assert "Consume Diff Total: 0" in mqadmin(cluster, "consumerProgress", "-g", "Idle")
+    deleted = mqadmin(cluster, "deleteSubGroup", "-c", "DefaultCluster", "-g", "Billing", "-r", "true")
     assert all(line.startswith("delete subscription group [Billing] from broker [") for line in deleted)
 
 
 @pytest.mark.row("H8")
 def test_a_groups_attributes_are_set_and_removed(cluster: Cluster) -> None:
     def change(attributes: str) -> None:
-        admin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Calm", "--attributes", attributes)
+        mqadmin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "Calm", "--attributes", attributes)
 
     async def now() -> dict[str, str]:
         async with Admin(cluster.namesrv) as each:
@@ -125,7 +120,7 @@ def test_each_broker_that_refuses_a_change_is_reported(cluster: Cluster) -> None
 
 
 def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> None:
-    listed = admin(cluster, "clusterList")
+    listed = mqadmin(cluster, "clusterList")
     assert listed[0].split("  ")[0] == "#Cluster Name"
     assert [line.split()[:5] for line in listed[1:]] == [
         ["DefaultCluster", name, "0", address, "V5_3_3"] for name, address in sorted(cluster.addresses.items())

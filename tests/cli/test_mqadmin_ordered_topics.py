@@ -7,7 +7,7 @@ import pytest
 
 from staticfire.client import Admin
 from staticfire.cluster.cluster import Cluster
-from tests.cli.commands import call, one_line
+from tests.cli.commands import call, mqadmin, one_line
 
 pytestmark = pytest.mark.row("E2")
 
@@ -18,20 +18,13 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def admin(cluster: Cluster, *arguments: str) -> list[str]:
-    """Run a command; return its lines."""
-    done = call("mqadmin", *arguments, NAMESRV_ADDR=cluster.namesrv)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 def order_conf(cluster: Cluster, topic: str) -> str:
-    (line,) = admin(cluster, "updateOrderConf", "-m", "get", "-t", topic)
+    (line,) = mqadmin(cluster, "updateOrderConf", "-m", "get", "-t", topic)
     return line.rstrip().removeprefix(f"get orderConf success. topic=[{topic}], orderConf=[").removesuffix("]")
 
 
 def create(cluster: Cluster, topic: str, address: str, queues: int) -> list[str]:
-    return admin(cluster, "updateTopic", "-b", address, "-t", topic, "-w", str(queues), "-o", "true")
+    return mqadmin(cluster, "updateTopic", "-b", address, "-t", topic, "-w", str(queues), "-o", "true")
 
 
 def test_brokers_are_added_to_the_order_conf_one_after_another(cluster: Cluster) -> None:
@@ -45,7 +38,7 @@ def test_brokers_are_added_to_the_order_conf_one_after_another(cluster: Cluster)
     assert order_conf(cluster, "Steps") == "broker-a:2;broker-b:1"
     create(cluster, "Steps", first, 3)
     assert order_conf(cluster, "Steps") == "broker-a:3;broker-b:1"
-    admin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Steps", "-w", "4", "-o", "true")
+    mqadmin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Steps", "-w", "4", "-o", "true")
     assert order_conf(cluster, "Steps") == "broker-a:4;broker-b:4"
 
 
@@ -63,14 +56,14 @@ def test_a_broker_of_another_cluster_gets_no_ordered_topic(cluster: Cluster) -> 
         refused = call("mqadmin", *arguments, NAMESRV_ADDR=cluster.namesrv)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "broker-c, isn't registered; registered brokers: broker-a, broker-b" in one_line(refused.stderr)
-        assert "Foreign" not in admin(other, "topicList")
+        assert "Foreign" not in mqadmin(other, "topicList")
 
 
 def test_a_new_permission_keeps_the_attributes(cluster: Cluster) -> None:
     attributes = {"cleanup.policy": "DELETE", "queue.type": "SimpleCQ", "message.type": "FIFO"}
     words = ",".join(f"+{name}={value}" for name, value in attributes.items())
-    admin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Kept", "-a", words)
-    changed = admin(cluster, "updateTopicPerm", "-c", "DefaultCluster", "-t", "Kept", "-p", "4")
+    mqadmin(cluster, "updateTopic", "-c", "DefaultCluster", "-t", "Kept", "-a", words)
+    changed = mqadmin(cluster, "updateTopicPerm", "-c", "DefaultCluster", "-t", "Kept", "-p", "4")
     assert changed == [f"update topic perm from 6 to 4 in {one} success." for one in cluster.addresses.values()]
 
     async def now() -> tuple[int, dict[str, str]]:

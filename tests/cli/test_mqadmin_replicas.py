@@ -8,7 +8,7 @@ from staticfire.cli.mqadmin.replication import master_text, slave_text
 from staticfire.client import Message, Producer, SendStatus
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.requests.upkeep import CopyRuntime, HighAvailability, ReplicaState
-from tests.cli.commands import call
+from tests.cli.commands import call, mqadmin
 
 pytestmark = pytest.mark.row("P7")
 
@@ -25,13 +25,6 @@ def cluster() -> Iterator[Cluster]:
             sent = producer.send(Message("orders", b"1 book"))
         assert sent.status is SendStatus.SEND_OK
         yield cluster
-
-
-def admin(cluster: Cluster, *words: str) -> list[str]:
-    """Return the lines that a command prints."""
-    done = call("mqadmin", *words, NAMESRV_ADDR=cluster.namesrv)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 def test_a_master_reports_its_slaves_under_rocketmqs_headings() -> None:
@@ -64,41 +57,41 @@ def test_a_slave_reports_its_copy() -> None:
 
 
 def test_masters_and_slaves_are_shown_also_without_a_master(cluster: Cluster) -> None:
-    lines = admin(cluster, "clusterList")[1:]
+    lines = mqadmin(cluster, "clusterList")[1:]
     assert [(line.split()[2], line.split()[-1]) for line in lines] == [("0", "true"), ("1", "false")]
-    shown = admin(cluster, "haStatus", "-c", "DefaultCluster")
+    shown = mqadmin(cluster, "haStatus", "-c", "DefaultCluster")
     assert shown[3:5] == ["#SlaveNum\t1", "#InSyncSlaveNum\t1"]
     slave = lines[1].split()[3]
-    assert admin(cluster, "haStatus", "-b", slave)[1].startswith("#MasterAddr\t127.0.0.1:")
-    in_sync = admin(cluster, "getSyncStateSet", "-b", "broker-a", "-a", "ignored:1")
+    assert mqadmin(cluster, "haStatus", "-b", slave)[1].startswith("#MasterAddr\t127.0.0.1:")
+    in_sync = mqadmin(cluster, "getSyncStateSet", "-b", "broker-a", "-a", "ignored:1")
     assert in_sync[1:3] == ["#brokerName\tbroker-a", "#MasterBrokerId\t0"]
     assert in_sync[6] == "#SyncStateSetNums\t2"
     identity = f"ReplicaIdentity{{brokerName='broker-a', brokerId=1, brokerAddress='{slave}', alive=true}}"
     assert in_sync[-1] == f"InSyncReplica:\t{identity}"
     cluster.broker("broker-a").kill()
-    (left,) = admin(cluster, "clusterList")[1:]
+    (left,) = mqadmin(cluster, "clusterList")[1:]
     assert left.split()[2:4] == ["1", slave]
-    assert admin(cluster, "topicRoute", "-t", "TBW102")
-    assert len(admin(cluster, "topicStatus", "-t", "TBW102")) > 4
-    assert "TBW102" in "".join(admin(cluster, "topicList", "-c"))
+    assert mqadmin(cluster, "topicRoute", "-t", "TBW102")
+    assert len(mqadmin(cluster, "topicStatus", "-t", "TBW102")) > 4
+    assert "TBW102" in "".join(mqadmin(cluster, "topicList", "-c"))
     refused = call("mqadmin", "updateTopic", "-c", "DefaultCluster", "-t", "bills", NAMESRV_ADDR=cluster.namesrv)
     assert refused.returncode == 1
     assert "only slaves are left of broker-a" in refused.stderr
-    assert admin(cluster, "getSyncStateSet", "-c", "DefaultCluster")[-1] == f"NotInSyncReplica:\t{identity}"
-    elected = admin(cluster, "electMaster", "-c", "DefaultCluster", "-bn", "broker-a", "-b", "1")
+    assert mqadmin(cluster, "getSyncStateSet", "-c", "DefaultCluster")[-1] == f"NotInSyncReplica:\t{identity}"
+    elected = mqadmin(cluster, "electMaster", "-c", "DefaultCluster", "-bn", "broker-a", "-b", "1")
     assert elected[3:5] == [f"#BrokerMasterAddr\t{slave}", "#MasterEpoch\t2"]
     assert elected[-1] == f"\t#Broker\t0\t{slave}"
 
 
 def test_settings_of_slaves_are_shown_and_changed(cluster: Cluster) -> None:
-    master, slave = (line.split()[3] for line in admin(cluster, "clusterList")[1:])
+    master, slave = (line.split()[3] for line in mqadmin(cluster, "clusterList")[1:])
     change = ["updateBrokerConfig", "-c", "DefaultCluster", "-k", "maxMessageSize", "-v"]
-    assert admin(cluster, *change, "1000000") == [f"update broker config success, {master}"]
-    assert admin(cluster, *change, "1000000", "-a", "false") == [f"update broker config success, {master}"]
-    assert admin(cluster, *change, "2000000", "-a", "true") == [
+    assert mqadmin(cluster, *change, "1000000") == [f"update broker config success, {master}"]
+    assert mqadmin(cluster, *change, "1000000", "-a", "false") == [f"update broker config success, {master}"]
+    assert mqadmin(cluster, *change, "2000000", "-a", "true") == [
         f"update broker config success, {one}" for one in (master, slave)
     ]
-    shown = admin(cluster, "getBrokerConfig", "-c", "DefaultCluster")
+    shown = mqadmin(cluster, "getBrokerConfig", "-c", "DefaultCluster")
     titles = [
         f"============Master: {master}============",
         f"============My Master: {master}=====Slave: {slave}============",
@@ -106,10 +99,10 @@ def test_settings_of_slaves_are_shown_and_changed(cluster: Cluster) -> None:
     assert [line for line in shown if line.startswith("=")] == titles
     sizes = [line.split("=")[1].strip() for line in shown if line.startswith("maxMessageSize ")]
     assert sizes == ["2000000", "2000000"]
-    figures = admin(cluster, "brokerStatus", "-c", "DefaultCluster")
+    figures = mqadmin(cluster, "brokerStatus", "-c", "DefaultCluster")
     assert {line.split()[0] for line in figures} == {master, slave}
     cluster.broker("broker-a").kill()
-    shown = admin(cluster, "getBrokerConfig", "-c", "DefaultCluster")
+    shown = mqadmin(cluster, "getBrokerConfig", "-c", "DefaultCluster")
     titles = [
         "============Master: NO_MASTER============",
         f"============My Master: NO_MASTER=====Slave: {slave}============",

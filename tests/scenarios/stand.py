@@ -15,6 +15,7 @@ from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.offsets import OffsetAnswer, QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.send import SendAnswer, SendMessageV2
 from staticfire.protocol.requests.send_back import SendBack
@@ -76,6 +77,13 @@ class Stand:
         assert isinstance(answer, SendAnswer)
         assert answer.code == 0, answer.remark
         return answer
+
+    async def pop(self, topic: str, invisible_ms: int, broker: str = "broker-a") -> ConnectionPool:
+        """Pop from all queues of a topic, as a client of its own; return its connection, which the caller closes."""
+        client = ConnectionPool(self.world.machine("client", "10.0.3.1"))
+        request = PopMessage("billing", topic, -1, 32, invisible_ms, 0, 0, 0)
+        assert (await client.ask(self.brokers[broker], request, 3_000)).code == 0
+        return client
 
     async def close(self) -> None:
         await self.pool.close()

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
-from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import BareConsumer, Stand
 
@@ -57,10 +55,7 @@ async def test_nothing_is_due_at_a_broker_that_starts_after_the_clock_was_frozen
     await stand.create_topic("orders", broker="broker-b")
     await stand.clock("run")
     await stand.send("orders", b"popped", broker="broker-b")
-    client = ConnectionPool(world.machine("client", "10.0.3.1"))
-    pop = PopMessage("billing", "orders", -1, 32, 10 * SECOND_MS, 0, 0, 0)
-    assert (await client.ask(stand.brokers["broker-b"], pop, 3_000)).code == 0
-    await client.close()
+    await (await stand.pop("orders", 10 * SECOND_MS, "broker-b")).close()
     await stand.send("orders", b"later", properties=IN_10_S, broker="broker-b")
     await world.stop("broker-b")
     frozen = await stand.clock("freeze")

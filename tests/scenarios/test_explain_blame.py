@@ -77,11 +77,16 @@ async def test_a_broker_that_a_member_does_not_know_yet_is_not_unreachable(world
     assert await causes(shop) == []
 
 
-async def test_a_broker_that_just_got_a_topic_may_not_be_known_yet(world: SimulatedWorld, shop: Shop) -> None:
-    """Staticfire's members connect to the broker for their retries; others don't, which a partition stands for."""
+async def start_apart(world: SimulatedWorld, shop: Shop) -> None:
+    """Start a broker that the member can't reach."""
     await started(shop)
     await shop.start_broker("broker-b", "10.0.1.2")
     world.partition("one", "broker-b")
+
+
+async def test_a_broker_that_just_got_a_topic_may_not_be_known_yet(world: SimulatedWorld, shop: Shop) -> None:
+    """Staticfire's members connect to the broker for their retries; others don't, which a partition stands for."""
+    await start_apart(world, shop)
     await world.run_for(minutes=5)
     await shop.admin.create_topic(TOPIC, queues=1)
     await world.run_for(seconds=6)
@@ -91,9 +96,7 @@ async def test_a_broker_that_just_got_a_topic_may_not_be_known_yet(world: Simula
 
 
 async def test_a_broker_that_stays_away_from_a_member_is_unreachable(world: SimulatedWorld, shop: Shop) -> None:
-    await started(shop)
-    await shop.start_broker("broker-b", "10.0.1.2")
-    world.partition("one", "broker-b")
+    await start_apart(world, shop)
     await world.run_for(seconds=2)
     await shop.admin.create_topic(TOPIC, queues=1)
     await world.run_for(seconds=70)

@@ -14,8 +14,6 @@ import pytest_asyncio
 from staticfire.client import Message, ReceivedMessage, TransactionProducer, TransactionState
 from staticfire.nameserver.clock_owner import SKIP_SPAN_MS
 from staticfire.protocol.record import StoredRecord
-from staticfire.protocol.requests.pop import PopMessage
-from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import NAMESERVER, BareConsumer, Stand
@@ -114,11 +112,7 @@ async def test_no_broker_lets_the_clock_skip_past_the_end_of_an_invisible_time_o
     await stand.create_topic("orders")
     await stand.create_topic("later", broker="broker-b")
     await stand.send("orders")
-    client = ConnectionPool(world.machine("client", "10.0.3.1"))
-    popped = await client.ask(
-        stand.brokers["broker-a"], PopMessage("billing", "orders", -1, 32, 20 * MINUTE_MS, 0, 0, 0), 3_000
-    )
-    assert popped.code == 0
+    client = await stand.pop("orders", 20 * MINUTE_MS)
     began = await stand.clock("skip")
     for level in (14, 18):  # In 10 minutes and in 2 hours: before and after the end of the invisible time.
         await stand.send("later", properties=f"DELAY\x01{level}\x02", broker="broker-b")
