@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.group_view import GroupMember, GroupView, GroupWarning, HeldQueue, QueueProgress
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.admin.look_ups import FoundMessages
-    from staticfire.client.admin.resending import ResendInterrupted, ResendReport
+    from staticfire.client.admin.resending import ResendInterrupted, ResendReport, ResendRunning
     from staticfire.client.cluster.cluster_client import ClusterClient
     from staticfire.client.cluster.pull_answers import PullResult, PullStatus
     from staticfire.client.cluster.queues import MessageQueue
@@ -189,6 +189,7 @@ __all__ = [
     "ReceivedMessage",
     "ResendInterrupted",
     "ResendReport",
+    "ResendRunning",
     "RoomPrefix",
     "Selector",
     "SendCall",
@@ -220,7 +221,7 @@ _HOMES = {
     "staticfire.client.admin.group_view": "GroupMember GroupView GroupWarning HeldQueue QueueProgress",
     "staticfire.client.admin.journal": "JournalRecords",
     "staticfire.client.admin.look_ups": "FoundMessages",
-    "staticfire.client.admin.resending": "ResendInterrupted ResendReport",
+    "staticfire.client.admin.resending": "ResendInterrupted ResendReport ResendRunning",
     "staticfire.client.cluster.cluster_client": "ClusterClient",
     "staticfire.client.cluster.pull_answers": "PullResult PullStatus",
     "staticfire.client.cluster.queues": "MessageQueue",

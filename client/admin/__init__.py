@@ -4,7 +4,8 @@
   attribute_changes.py: attributes of topics and groups; creating.py,
   creating_topics.py, creating_groups.py: create, change and delete them, for people
 - dead_letter_queue.py: a group's dead letters; dead_letters.py: one of them; letter_pages.py: a part of them in order;
-  letter_search.py: those with a text; resending.py, resend_targets.py: the form and the queue in which it is sent again
+  letter_search.py: those with a text; resending.py, resend_targets.py: the form and the queue in which it is sent
+  again; resend_run.py: sends them; resend_claim.py: only one program at a time resends all
 - connections.py: the members that brokers report; group_survey.py: collects everything about a group; group_view.py:
   the result, and its problems; holdings.py: which member has which queues
 - replica_choice.py: which replica of a broker a request goes to

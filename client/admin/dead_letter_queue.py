@@ -7,12 +7,13 @@
 
 Dead letters are stored in `%DLQ%billing`, on each broker where a message has died. They are kept there: a resend
 creates new messages (resending.py). After each one, the broker stores the progress, as the offset of TOOLS_CONSUMER in
-that topic. Before each one, its broker is queried by unique id whether the message has arrived already. So an
-interrupted resend continues where it was, even if its broker was killed and lost the last offsets.
+that topic: all letters before it were sent. Before each one, its broker is queried by unique id whether the message has
+arrived already. So an interrupted resend continues where it was, even if its broker was killed and lost the last
+offsets. One program at a time resends all (resend_claim.py).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -21,24 +22,25 @@ import msgspec
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.dead_letters import DeadLetter, LetterPlace
 from staticfire.client.admin.letter_pages import chosen_part, letter_range
+from staticfire.client.admin.resend_claim import ResendClaim
+from staticfire.client.admin.resend_run import ResendRun
 from staticfire.client.admin.resend_targets import ResendTargets
-from staticfire.client.admin.resending import LeftLetter, ResendInterrupted, ResendReport, resent_request
+from staticfire.client.admin.resending import ResendReport
 from staticfire.client.cluster.blocking import BlockingFace, blocking, iterating
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.client.produce.send_result import STATUS_OF_CODE
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import (
     ClientError,
     GroupNotFound,
-    MessageIllegal,
     NetworkError,
     StaticfireError,
     TopicNotFound,
+    UsageError,
     broker_answer,
 )
 from staticfire.protocol.names import TOOLS_GROUP, dead_letter_topic, group_fault
@@ -168,66 +170,65 @@ class DeadLetterQueue(ClientService):
     # -- sending again -------------------------------------------------------------------------------------------
 
     async def resend(
-        self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
+        self,
+        ids: Sequence[str] = (),
+        *,
+        to: str | None = None,
+        only_group: bool = False,
+        again: bool = False,
+        start: str | None = None,
     ) -> ResendReport:
         """Send one letter or several again; without ids all that weren't resent yet, or all with `again`.
 
         They go to the topic that they came from, where all its groups get them, or to the topic `to`. `only_group`: to
         this group's retry topic, so that only this group gets them. Messages that die meanwhile aren't included.
+        `start`: with `again`, leave out the letters before this place, as `next_id` of an interrupted resend has it.
 
-        Raises: ClientError (an unknown id, or not possible as requested), ResendInterrupted (a broker refused, or can't
-        be reached).
+        Raises: ClientError (an unknown id, or not possible as requested), ResendRunning (another resend of all is
+        running), ResendInterrupted (a broker refused, or can't be reached). A CancelledError has a note that says where
+        to continue.
         """
         ids = [ids] if isinstance(ids, str) else ids
+        if start is not None and (ids or not again):
+            raise UsageError("resend: a start needs again, and no ids")
         targets = ResendTargets(self._admin, self.group, to, only_group)
         await targets.check()
-        report = ResendReport()
+        run = ResendRun(self.client, targets, self.group, self._timeout_ms)
         if ids:
-            for letter in await self._find_all(ids):
-                await self._resend(letter, targets, report, None, once=False)
+            await run.send_each(await self._find_all(ids))
         else:
-            for span in await self._spans():
-                async for letter in self._read(span, span.first if again else span.resent_to, span.end):
-                    await self._resend(letter, targets, report, span, once=not again)
-        report.other_groups = await targets.other_groups(report.resent)
-        return report
+            queues = [span.queue for span in await self._spans()]
+            async with ResendClaim(self.client, self.group, queues, self._timeout_ms) as claim:
+                # They are read after the claim: another resend may have ended in the meantime.
+                spans = list(await asyncio.gather(*map(self._span, queues)))
+                for span, begin in _begins(spans, again, start):
+                    await self._resend_span(run, claim, span, begin, again)
+        return await run.end()
 
-    async def _resend(
-        self, letter: DeadLetter, targets: ResendTargets, report: ResendReport, span: _Span | None, once: bool
-    ) -> None:
-        """Send one letter, or note why that isn't possible. `span`: store there that all letters up to it were sent.
+    async def _resend_span(self, run: ResendRun, claim: ResendClaim, span: _Span, begin: int, again: bool) -> None:
+        """Send the letters of a queue from an offset on. Raises: ResendInterrupted.
 
-        Raises: ResendInterrupted.
+        The broker stores the progress up to the first letter that is left. Those after it are sent nevertheless: the
+        next resend looks them up, and finds that they were sent.
         """
+        place = LetterPlace(span.queue.broker_name, span.queue.queue_id, begin)
+        is_gapless = begin <= span.resent_to
         try:
-            try:
-                await self._send(letter, targets, report, once)
-            except (TopicNotFound, MessageIllegal, ClientError) as error:
-                report.left.append(LeftLetter(letter.id, str(error)))
-            if span is not None and letter.place.queue_offset >= span.resent_to:
-                span.resent_to = letter.place.queue_offset + 1
-                await self._reader.commit(span.queue, span.resent_to)
+            async for letter in self._read(span, begin, span.end):
+                place = letter.place
+                await claim.keep()
+                is_sent = await run.send(letter, once=not again)
+                is_gapless = is_gapless and (is_sent or place.queue_offset < span.resent_to)
+                place = place._replace(queue_offset=place.queue_offset + 1)
+                if is_gapless and place.queue_offset > span.resent_to:
+                    span.resent_to = place.queue_offset
+                    await self._reader.commit(span.queue, span.resent_to)
         except StaticfireError as error:
-            raise self._interrupted(report, letter, error) from error
-
-    async def _send(self, letter: DeadLetter, targets: ResendTargets, report: ResendReport, once: bool) -> None:
-        """Send one letter, unless `once` is True and it was sent before. Raises: StaticfireError."""
-        topic, queue = await targets.target(letter, once)
-        if queue is None:
-            report.skipped += 1
-            return
-        request = resent_request(letter, queue, topic)
-        answer = await self.client.ask_broker(queue, request, self._timeout_ms)
-        if answer.code not in STATUS_OF_CODE:
-            raise broker_answer(answer.code, answer.remark, f"send {letter.id} to {queue}")
-        report.resent[topic] = report.resent.get(topic, 0) + 1
-
-    def _interrupted(self, report: ResendReport, letter: DeadLetter, error: StaticfireError) -> ResendInterrupted:
-        words = (
-            f"{self.group}: sent {report.count} dead letters, then {letter.id} failed: {error}. To continue there, "
-            "resend all again"
-        )
-        return ResendInterrupted(words, report)
+            raise run.interrupted(str(place), error, run.way_out(place, again)) from error
+        except asyncio.CancelledError as cancelled:
+            sent = f"{self.group}: sent {run.report.count} dead letters, up to {place}."
+            cancelled.add_note(f"{sent} {run.way_out(place, again)}")
+            raise
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -260,8 +261,7 @@ class DeadLetterQueue(ClientService):
         queue = MessageQueue(self.topic, place.broker_name, place.queue_id)
         span = next((one for one in spans if one.queue == queue), None)
         if span is None:
-            there = ", ".join(f"{one.queue.broker_name}/{one.queue.queue_id}" for one in spans) or "nothing"
-            raise ClientError(f"{place}: {self.topic} has no such queue; it has {there}")
+            raise ClientError(f"{place}: {self.topic} has no such queue; it has {_shown(spans)}")
         if place.queue_offset < span.first:
             raise ClientError(
                 f"{place} of {self.topic} no longer exists: retention has removed everything before {span.first}"
@@ -311,6 +311,22 @@ class DeadLetterQueue(ClientService):
         if resent_to > end:
             resent_to = 0  # The topic was deleted and created again.
         return _Span(queue, first, end, max(resent_to, first))
+
+
+def _begins(spans: Sequence[_Span], again: bool, start: str | None) -> list[tuple[_Span, int]]:
+    """Return the queues to resend, and the offset to begin at in each. Raises: ClientError (no such queue)."""
+    if start is None:
+        return [(span, span.first if again else span.resent_to) for span in spans]
+    place = LetterPlace.parse(start)
+    queues = [(span.queue.broker_name, span.queue.queue_id) for span in spans]
+    if place is None or place[:2] not in queues:
+        raise ClientError(f"{start}: the dead letters have no such queue; they have {_shown(spans)}")
+    first, *others = spans[queues.index(place[:2]) :]
+    return [(first, max(first.first, place.queue_offset)), *((span, span.first) for span in others)]
+
+
+def _shown(spans: Iterable[_Span]) -> str:
+    return ", ".join(f"{span.queue.broker_name}/{span.queue.queue_id}" for span in spans) or "nothing"
 
 
 class BlockingDeadLetterQueue(BlockingFace[DeadLetterQueue]):

@@ -2,21 +2,30 @@
 
 In a topic, a letter goes to the queue of its first record, if that is on the same broker; otherwise `fitting_queue`
 chooses one. To the group only, it goes to the retry topic on the broker that stores the letter, if the group reads
-that: simple consumers and gRPC clients don't. To find out whether it was sent there before, that broker is queried for
-records with the same unique id.
+that: simple consumers and gRPC clients don't. To find out whether it was sent before, brokers are queried for records
+with the same unique id: in the place where it goes now, in its original topic, and in the retry topic.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.client.admin.connections import consumer_connections
 from staticfire.client.admin.dead_letters import DeadLetter
+from staticfire.client.admin.replica_choice import reader_of
 from staticfire.client.admin.resending import fitting_queue, is_resent_from
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import publish_queues
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import ClientError, TopicNotFound, UsageError, broker_answer
+from staticfire.protocol.errors import (
+    BrokerAnswer,
+    ClientError,
+    NetworkError,
+    NoMaster,
+    StaticfireError,
+    UsageError,
+    broker_answer,
+)
 from staticfire.protocol.names import (
     is_dead_letter_topic,
     is_retry_topic,
@@ -30,6 +39,7 @@ from staticfire.protocol.properties import FIRST_POP_TIME, UNIQ_KEY, find_proper
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.connections import GetConsumerRunningInfo, QueryGroupsOfTopic
 from staticfire.protocol.requests.queries import QueryMessage
+from staticfire.protocol.requests.routes import MASTER_ID
 
 if TYPE_CHECKING:
     from staticfire.client.admin.admin import Admin
@@ -37,6 +47,14 @@ if TYPE_CHECKING:
 SAME_KEY_MAX = 32
 ANY_QUEUE = -1
 """The broker chooses the queue."""
+
+
+class OtherGroups(NamedTuple):
+    """The groups that also get what was sent."""
+
+    names: list[str]
+    unknown: list[str]
+    """Why there may be more: `broker-b: no response`."""
 
 
 class ResendTargets:
@@ -102,34 +120,71 @@ class ResendTargets:
                     "topic (without only_group), or start a push consumer before"
                 )
             queue = MessageQueue(retry_topic(self._group), near, ANY_QUEUE)
-            same = await self._same_messages(letter, queue.topic, near)
+            same = await self._same_messages(letter, queue, once)
         else:
-            queues = await self._queues_of(topic)
-            same = await self._same_messages(letter, topic, near)
-            first = MessageQueue(topic, near, same[0].queue_id) if same else None
-            queue = fitting_queue(letter, queues, first)
-            if queue.broker_name != near:
-                same = await self._same_messages(letter, topic, queue.broker_name)
-        return topic, None if once and any(is_resent_from(record, letter) for record in same) else queue
+            queue, same = await self._queue_of(letter, topic, once)
+        if once and (_has_copy(same, letter) or await self._was_sent_elsewhere(letter, queue.topic)):
+            return topic, None
+        return topic, queue
+
+    async def _queue_of(self, letter: DeadLetter, topic: str, once: bool) -> tuple[MessageQueue, list[StoredRecord]]:
+        """Return the queue of a topic for a letter, and the records of its broker that are the same message."""
+        queues = await self._queues_of(topic)
+        near = letter.place.broker_name
+        same = await self._same_messages(letter, MessageQueue(topic, near, 0), once)
+        first = MessageQueue(topic, near, same[0].queue_id) if same else None
+        queue = fitting_queue(letter, queues, first)
+        if queue.broker_name != near:
+            same = await self._same_messages(letter, queue, once)
+        return queue, same
+
+    async def _was_sent_elsewhere(self, letter: DeadLetter, topic: str) -> bool:
+        """Return whether a letter was sent to its original topic or to the retry topic, and not now to `topic`.
+
+        An earlier resend that went there stored no progress for it if it left a letter before it. Places that can't be
+        looked up don't count: a user who may send to one topic may not be permitted to read the others.
+        """
+        origin, retries = letter.origin_topic, retry_topic(self._group)
+        try:
+            if origin is not None and origin != topic:
+                _, same = await self._queue_of(letter, origin, once=False)
+                if _has_copy(same, letter):
+                    return True
+        except (BrokerAnswer, ClientError):
+            pass
+        if retries == topic:
+            return False
+        return _has_copy(
+            await self._same_messages(letter, MessageQueue(retries, letter.place.broker_name, 0), False), letter
+        )
 
     async def _queues_of(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of an existing topic; it isn't created here. Raises: TopicNotFound, NetworkError."""
+        """Return the queues of an existing topic; it isn't created here.
+
+        Raises: TopicNotFound, NoMaster, ClientError (it accepts no messages), NetworkError.
+        """
         queues = self._queues.get(topic)
         if queues is None:
-            queues = publish_queues(topic, await self._client.routes.fetch(topic))
+            route = await self._client.routes.fetch(topic)
+            queues = publish_queues(topic, route)
             if not queues:
+                is_served = any(MASTER_ID in broker.broker_addrs for broker in route.broker_datas)
                 words = f"{topic} has no writable queue: check its permission and its brokers"
-                raise broker_answer(ResponseCode.NO_PERMISSION, words)
+                raise (ClientError if is_served else NoMaster)(words)
             self._queues[topic] = queues
         return queues
 
-    async def _same_messages(self, letter: DeadLetter, topic: str, broker_name: str) -> list[StoredRecord]:
-        """Return a broker's records of a topic that are the same message, oldest first, as far as it still has them."""
-        unique_id = letter.message.get(UNIQ_KEY)
-        if unique_id is None:
-            return []
-        request = QueryMessage(topic, unique_id, SAME_KEY_MAX, 0, INT64_MAX, True, bname=broker_name)
-        answer = await self._client.ask_broker(MessageQueue(topic, broker_name, 0), request, self._admin.timeout_ms)
+    async def _same_messages(self, letter: DeadLetter, queue: MessageQueue, must_know: bool) -> list[StoredRecord]:
+        """Return the records of a topic on a queue's broker that are the same message, oldest first.
+
+        Raises: BrokerAnswer (refused, and `must_know` is True), NetworkError.
+        """
+        unique_id = letter.message.message_id
+        request = QueryMessage(queue.topic, unique_id, SAME_KEY_MAX, 0, INT64_MAX, True, bname=queue.broker_name)
+        answer = await self._client.ask_broker(queue, request, self._admin.timeout_ms)
+        if must_know and answer.code not in (SUCCESS, ResponseCode.QUERY_NOT_FOUND):
+            words = f"look up whether {letter.id} was sent to {queue.topic} on {queue.broker_name}"
+            raise broker_answer(answer.code, answer.remark, words)
         if answer.code != SUCCESS or answer.body is None:
             return []
         records: list[StoredRecord] = answer.body.records
@@ -150,19 +205,32 @@ class ResendTargets:
                     return in_order
         return False
 
-    async def other_groups(self, topics: Iterable[str]) -> list[str]:
+    async def other_groups(self, topics: Iterable[str]) -> OtherGroups:
         """Return the other groups that consume these topics, sorted; none for letters sent only to this group."""
-        if self._only_group:
-            return []
         found: set[str] = set()
-        for topic in topics:
+        unknown: dict[str, str] = {}
+        for topic in () if self._only_group else topics:
             try:
                 route = await self._client.routes.route(topic)
-            except TopicNotFound:
+            except StaticfireError as error:
+                unknown[topic] = str(error)
                 continue
             for broker in route.broker_datas:
-                for address in broker.broker_addrs.values():
-                    answer = await self._client.pool.ask(address, QueryGroupsOfTopic(topic), self._admin.timeout_ms)
-                    if answer.code == SUCCESS and answer.body is not None:
-                        found.update(answer.body.group_list)
-        return sorted(group for group in found if group != self._group and not is_system_group(group))
+                try:
+                    found.update(await self._groups_at(reader_of(broker.broker_addrs), topic))
+                except (BrokerAnswer, NetworkError) as error:
+                    unknown[broker.broker_name] = str(error)
+        others = sorted(group for group in found if group != self._group and not is_system_group(group))
+        return OtherGroups(others, [f"{name}: {words}" for name, words in sorted(unknown.items())])
+
+    async def _groups_at(self, address: str, topic: str) -> list[str]:
+        """Return the groups that consume a topic, as one broker knows them. Raises: BrokerAnswer, NetworkError."""
+        answer = await self._client.pool.ask(address, QueryGroupsOfTopic(topic), self._admin.timeout_ms)
+        if answer.code != SUCCESS:
+            raise broker_answer(answer.code, answer.remark, f"groups of {topic}")
+        return [] if answer.body is None else [*answer.body.group_list]
+
+
+def _has_copy(records: Iterable[StoredRecord], letter: DeadLetter) -> bool:
+    """Return whether one of these records is the letter sent again."""
+    return any(is_resent_from(record, letter) for record in records)

@@ -53,11 +53,13 @@ class ResendReport(msgspec.Struct):
     resent: dict[str, int] = {}
     """The number of letters sent, by topic."""
     skipped: int = 0
-    """The number of letters that had arrived before, in a resend that was interrupted."""
+    """The number of letters that an earlier resend had sent: it was interrupted, or left a letter before them."""
     left: list[LeftLetter] = []
-    """The letters that can't be sent as requested; they are kept."""
+    """The letters that can't be sent as requested; the next resend of all tries them again."""
     other_groups: list[str] = []
     """Other groups that consume these topics, and get the messages again."""
+    other_groups_unknown: list[str] = []
+    """Why there may be more such groups: `broker-b: no response`, for each broker that didn't name its groups."""
 
     @property
     def count(self) -> int:
@@ -66,11 +68,20 @@ class ResendReport(msgspec.Struct):
 
 
 class ResendInterrupted(ClientError):
-    """A resend failed before all letters were sent; `report` has its progress. The next resend continues there."""
+    """A resend failed before all letters were sent; `report` has its progress.
 
-    def __init__(self, words: str, report: ResendReport) -> None:
+    The next resend of all continues there, a resend of all again with `start=next_id`.
+    """
+
+    def __init__(self, words: str, report: ResendReport, next_id: str) -> None:
+        """`next_id`: the place of the first letter that wasn't sent."""
         super().__init__(words)
         self.report = report
+        self.next_id = next_id
+
+
+class ResendRunning(ClientError):
+    """Another program resends all dead letters of the group now. Nothing was sent."""
 
 
 def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendMessageV2:
@@ -104,6 +115,8 @@ def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendM
 def _properties(letter: DeadLetter, queue: MessageQueue, topic: str) -> bytes:
     """Return the property string, with as much of the history as fits. Raises: ClientError."""
     kept = {name: value for name, value in letter.message.properties.items() if name not in NOT_KEPT}
+    # Brokers before RocketMQ 5 store messages without a unique id. With one, a later resend finds that this was sent.
+    kept[names.UNIQ_KEY] = letter.message.message_id
     if letter.origin_message_id is not None:
         kept[names.ORIGIN_MESSAGE_ID] = letter.origin_message_id
     if queue.topic == retry_topic(letter.group):

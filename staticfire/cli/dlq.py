@@ -220,6 +220,7 @@ async def _opened(path: str | None) -> AsyncIterator[TextIO]:
 @_common_flags
 @click.option("--all", "is_all", is_flag=True, help="All that were not resent by --all before.")
 @click.option("--again", is_flag=True, help="With --all: include those that were resent before.")
+@click.option("--from", "start", metavar="ID", help="With --again: leave out those before this one.")
 @click.option("--to", metavar="TOPIC", type=TOPIC, help="The target topic. [default: the topic that each came from]")
 @click.option("--only-group", is_flag=True, help="Resend to this group only, not to the other groups of the topic.")
 @json_flag
@@ -230,6 +231,7 @@ def resend(
     protocol: str,
     is_all: bool,
     again: bool,
+    start: str | None,
     to: str | None,
     only_group: bool,
     as_json: bool,
@@ -240,39 +242,62 @@ def resend(
 
     They go to the topic that they came from, and all groups of that topic receive them; with --only-group, only GROUP
     does. They keep id, keys, tags and properties, start with all their retries, and also remain in the dead letters.
-    If a resend of all was interrupted, the next one continues it.
+    If a resend of all was interrupted, the next one continues it; with --again, it continues at --from. Dead letters
+    that can't be sent stay, and the next resend of all tries them again. A second resend of all at once is refused.
     """
 
-    from staticfire.client import ResendInterrupted
+    from staticfire.control.dlq import report_as_json
 
     if is_all == bool(ids):
         raise UsageError("dlq resend: give either ids of dead letters or --all")
     if again and not is_all:
         raise UsageError("dlq resend: --again needs --all; dead letters that are named by id are always resent")
-    try:
-        with busy(f"resending dead letters of {group}"):
-            report = _with_dead_letters(
-                namesrv, protocol, group, lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again)
-            )
-    except ResendInterrupted as interrupted:
-        if as_json:
-            click.echo(_report_json(interrupted.report, str(interrupted)))
-        raise
+    if start is not None and not again:
+        raise UsageError("dlq resend: --from needs --again; without it, a resend of all continues by itself")
+
+    def send(queue: "DeadLetterQueue") -> "Awaitable[ResendReport]":
+        return queue.resend(ids, to=to, only_group=only_group, again=again, start=start)
+
+    report = _resent(namesrv, protocol, group, send, as_json)
     if as_json:
-        click.echo(_report_json(report))
+        print_json(report_as_json(report))
     else:
         _tell_report(report, group)
     for left in report.left:
         tell(f"{left.id} was not resent: {left.reason}")
+    for reason in report.other_groups_unknown:
+        tell(f"other groups may receive them, too: {reason}")
     return EXIT_FAILED if report.left else 0
 
 
-def _report_json(report: "ResendReport", error: str | None = None) -> str:
+def _resent(
+    namesrv: str,
+    protocol: str,
+    group: str,
+    send: "Callable[[DeadLetterQueue], Awaitable[ResendReport]]",
+    as_json: bool,
+) -> "ResendReport":
+    """Return the report of a resend. If it ends early, print what was sent and where to continue."""
+    import asyncio
 
-    from staticfire.control.dlq import report_as_json
+    from staticfire.client import ResendInterrupted
+    from staticfire.control.dlq import interrupted_as_json
 
-    shown = report_as_json(report)
-    return json.dumps(shown if error is None else {**shown, "error": error})
+    async def noted(queue: "DeadLetterQueue") -> "ResendReport":
+        try:
+            return await send(queue)
+        except asyncio.CancelledError as cancelled:
+            for note in getattr(cancelled, "__notes__", ()):
+                tell(note)
+            raise
+
+    try:
+        with busy(f"resending dead letters of {group}"):
+            return _with_dead_letters(namesrv, protocol, group, noted)
+    except ResendInterrupted as interrupted:
+        if as_json:
+            print_json(interrupted_as_json(interrupted))
+        raise
 
 
 def _tell_report(report: "ResendReport", group: str) -> None:

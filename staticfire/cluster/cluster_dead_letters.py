@@ -47,13 +47,23 @@ class RunningDeadLetters:
         return await self._with_dead_letters(lambda queue: queue.find(letter_id))
 
     async def resend(
-        self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
+        self,
+        ids: Sequence[str] = (),
+        *,
+        to: str | None = None,
+        only_group: bool = False,
+        again: bool = False,
+        start: str | None = None,
     ) -> "ResendReport":
         """Resend the letters with these ids. Without ids: all that weren't resent before, or all if `again` is set.
 
+        `start`: with `again`, leave out the letters before this place.
+
         Raises: as `DeadLetterQueue.resend`.
         """
-        return await self._with_dead_letters(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
+        return await self._with_dead_letters(
+            lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again, start=start)
+        )
 
     async def follow(self, hook: "Callable[[DeadLetter], object]", from_start: bool) -> None:
         """Call a hook in a thread with each message that dies. An exception of the hook is logged."""

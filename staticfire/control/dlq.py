@@ -4,9 +4,10 @@ Behaviour
 - GET /dlq counts them by group. GET /dlq/billing shows the oldest (?max=20; ?last=1 for the newest), ?match=paid those
   with a text: "searched" is how many letters it looked at, "next" the ?skip= that continues, or null. GET
   /dlq/billing/letters/broker-a/0/17 shows one of them, GET /dlq/billing/export all, as JSON lines.
-- POST /dlq/billing/resend `{"ids": ["broker-a/0/17"]}` or `{"all": true}` resends them; "to", "onlyGroup" and "again"
-  are as on the command line.
-- 404 for an unknown group or letter, 400 for unreadable values, 409 for a resend that a broker interrupted.
+- POST /dlq/billing/resend `{"ids": ["broker-a/0/17"]}` or `{"all": true}` resends them; "to", "onlyGroup", "again" and
+  "from" are as on the command line.
+- 404 for an unknown group or letter, 400 for unreadable values, 409 for a resend that a broker interrupted ("next" is
+  the first letter that wasn't sent), or while another one is running.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client import DeadLetterQueue, ResendInterrupted, ResendReport
+from staticfire.client import DeadLetterQueue, ResendInterrupted, ResendReport, ResendRunning
 from staticfire.client.admin.letter_search import SEARCHED_MAX, search_letters
 from staticfire.control.routes import LINES, ControlCall, Parameter, Reply, Route, read_body
 from staticfire.protocol.errors import ClientError, UsageError
@@ -32,6 +33,7 @@ class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     to: str | None = None
     only_group: bool = False
     again: bool = False
+    start: str | None = msgspec.field(name="from", default=None)
 
 
 async def counts(call: ControlCall) -> Reply:
@@ -99,9 +101,13 @@ async def resend(call: ControlCall) -> Reply:
         raise UsageError('choose dead letters: either {"ids": ["broker-a/0/17"]} or {"all": true}')
     try:
         async with _queue(call) as queue:
-            report = await queue.resend(order.ids, to=order.to, only_group=order.only_group, again=order.again)
+            report = await queue.resend(
+                order.ids, to=order.to, only_group=order.only_group, again=order.again, start=order.start
+            )
     except ResendInterrupted as interrupted:
-        return Reply({"error": str(interrupted), **report_as_json(interrupted.report)}, 409)
+        return Reply(interrupted_as_json(interrupted), 409)
+    except ResendRunning as running:
+        return Reply({"error": str(running)}, 409)
     except ClientError as error:
         return _not_found(error)
     return Reply(report_as_json(report))
@@ -110,7 +116,18 @@ async def resend(call: ControlCall) -> Reply:
 def report_as_json(report: ResendReport) -> dict[str, Any]:
     """Return the result of a resend, ready for JSON."""
     left = [{"id": one.id, "reason": one.reason} for one in report.left]
-    return {"resent": report.resent, "skipped": report.skipped, "left": left, "otherGroups": report.other_groups}
+    return {
+        "resent": report.resent,
+        "skipped": report.skipped,
+        "left": left,
+        "otherGroups": report.other_groups,
+        "otherGroupsUnknown": report.other_groups_unknown,
+    }
+
+
+def interrupted_as_json(interrupted: ResendInterrupted) -> dict[str, Any]:
+    """Return the error and the progress of a resend that was interrupted, ready for JSON."""
+    return {"error": str(interrupted), "next": interrupted.next_id, **report_as_json(interrupted.report)}
 
 
 @asynccontextmanager
@@ -156,9 +173,12 @@ ROUTES = (
     Route(
         "POST",
         "/dlq/{group}/resend",
-        'send dead letters again: {"ids": [...]} or {"all": true}; also "to", "onlyGroup", "again"',
+        'send dead letters again: {"ids": [...]} or {"all": true}; also "to", "onlyGroup", "again", "from"',
         resend,
         body=ResendOrder,
-        refusals={**_NO_GROUP, 409: "a broker interrupted the resend; the response lists what was sent"},
+        refusals={
+            **_NO_GROUP,
+            409: "a broker interrupted the resend (the response lists what was sent), or another one is running",
+        },
     ),
 )

@@ -137,6 +137,8 @@ def _resent(reply: dict[str, Any]) -> str:
     left = f" {len(reply['left'])} could not be sent: {reply['left'][0]['reason']}." if reply["left"] else ""
     others = ", ".join(reply["otherGroups"])
     also = f" These groups get them, too: {others}." if others else ""
+    if reply["otherGroupsUnknown"]:
+        also += f" Other groups may get them, too: {'; '.join(reply['otherGroupsUnknown'])}."
     resent = sum(reply["resent"].values())
     return f"{counted(resent, 'dead letter')} sent again, {reply['skipped']} had been sent before.{left}{also}"
 

@@ -136,7 +136,13 @@ def test_some_or_all_are_sent_again() -> None:
         assert call(*resend, "--all").stdout == "resent 3 to orders\n"
         assert call(*resend, "--all").stdout == "billing has no dead letters left to resend\n"
         reported = json.loads(call(*resend, "--all", "--again", "--json").stdout)
-        assert reported == {"resent": {"orders": 3}, "skipped": 0, "left": [], "otherGroups": []}
+        assert reported == {
+            "resent": {"orders": 3},
+            "skipped": 0,
+            "left": [],
+            "otherGroups": [],
+            "otherGroupsUnknown": [],
+        }
         assert [letter["resent"] for letter in listed(cluster, "billing")] == [True] * 3
         assert "3 of these were resent" in call("dlq", "list", "-n", cluster.namesrv, "billing").stdout
         gone = call(*resend, "broker-a/0/0", "--to", "elsewhere", "--only-group")
@@ -153,6 +159,7 @@ def test_some_or_all_are_sent_again() -> None:
         (["resend", "billing"], 2, "give either ids of dead letters or --all"),
         (["resend", "billing", "--all", "broker-a/0/1"], 2, "give either ids of dead letters or --all"),
         (["resend", "billing", "--again", "broker-a/0/1"], 2, "--again needs --all"),
+        (["resend", "billing", "--all", "--from", "broker-a/0/1"], 2, "--from needs --again"),
         (["resend", "billing", "--all", "--to", "never-made"], 1, "no route to topic never-made"),
         (["export", "billing", "--to", "/nowhere/x"], 2, "--to /nowhere/x: No such file or directory"),
     ],
@@ -223,7 +230,11 @@ def test_the_control_endpoint_reports_what_is_wrong(cluster: Cluster, path: str,
     [
         ({}, 400, "choose dead letters"),
         ({"all": True, "ids": ["x"]}, 400, "choose dead letters"),
-        ({"alle": True}, 400, "'alle' is unknown here; there are ids, all, to, onlyGroup, again: did you mean all?"),
+        (
+            {"alle": True},
+            400,
+            "'alle' is unknown here; there are ids, all, to, onlyGroup, again, from: did you mean all?",
+        ),
         (b"{", 400, "truncated"),
         ({"ids": ["broker-a/0/9"]}, 404, "ends before 3"),
         ({"all": True, "to": "never-made"}, 404, "no route to topic never-made"),
