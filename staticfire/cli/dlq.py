@@ -3,7 +3,6 @@
 Exit codes: 0; 1 when a group or letter doesn't exist, or not all letters could be resent, with the reasons.
 """
 
-import json
 import os
 import signal
 import sys
@@ -15,8 +14,18 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC, json_flag, watch_flag
-from staticfire.cli.listing import add_row, busy, console, counted, print_json, table_of, watched, with_admin
-from staticfire.cli.messages import body_text, printable, stored_text
+from staticfire.cli.listing import (
+    add_row,
+    busy,
+    console,
+    counted,
+    print_json,
+    table_of,
+    watched,
+    with_admin,
+    without_controls,
+)
+from staticfire.cli.messages import body_text, json_line, printable, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
 from staticfire.protocol.errors import UsageError
@@ -157,7 +166,7 @@ def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str)
         click.echo(f"{printable(name):<{width}}  {printable(text)}")
     note = f" ({message.undecoded})" if message.undecoded else ""
     click.echo(f"\n{len(message.body):,} bytes{note}:")
-    click.echo(message.body.decode("utf-8", "backslashreplace"))
+    click.echo(without_controls(message.body.decode("utf-8", "backslashreplace")))
 
 
 # -- export ------------------------------------------------------------------------------------------------------------
@@ -264,9 +273,9 @@ def resend(
     else:
         _tell_report(report, group)
     for left in report.left:
-        tell(f"{left.id} was not resent: {left.reason}")
+        tell(printable(f"{left.id} was not resent: {left.reason}"))
     for reason in report.other_groups_unknown:
-        tell(f"other groups may receive them, too: {reason}")
+        tell(printable(f"other groups may receive them, too: {reason}"))
     return EXIT_FAILED if report.left else 0
 
 
@@ -315,7 +324,7 @@ def _tell_report(report: "ResendReport", group: str) -> None:
 
 
 def _line(letter: "DeadLetter") -> str:
-    return json.dumps(letter.as_json(), ensure_ascii=False)
+    return json_line(letter.as_json())
 
 
 def _count(number: int) -> str:

@@ -7,7 +7,7 @@ import click
 
 from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
 from staticfire.cli.listing import missing_ones, with_admin
-from staticfire.cli.messages import printable
+from staticfire.cli.messages import escaped_controls, printable
 from staticfire.cli.options import Whole, namesrv_flag
 from staticfire.cli.stand import tell
 from staticfire.cli.suggestions import did_you_mean
@@ -73,7 +73,7 @@ def journal(
         import msgspec
 
         for record in shown:
-            click.echo(msgspec.json.encode(record).decode())
+            click.echo(escaped_controls(msgspec.json.encode(record).decode()))
         return
     for line in lines(shown):
         click.echo(line)

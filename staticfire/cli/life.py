@@ -1,10 +1,9 @@
 """How `message` and `trace` show the life of a message."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from staticfire.cli.messages import printable
+from staticfire.cli.messages import json_line, printable
 
 if TYPE_CHECKING:
     from staticfire.client import LifeEvent
@@ -22,7 +21,7 @@ def life_lines(events: "Sequence[LifeEvent]") -> list[str]:
 
 def life_json(message_id: str, event: "LifeEvent") -> str:
     """Return an event as one line of JSON."""
-    return json.dumps({"messageId": message_id, **event_json(event)}, ensure_ascii=False)
+    return json_line({"messageId": message_id, **event_json(event)})
 
 
 def event_json(event: "LifeEvent") -> dict[str, object]:

@@ -4,7 +4,6 @@
 content. NO_COLOR turns colours off.
 """
 
-import json
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -152,7 +151,9 @@ def without_controls(text: str) -> str:
 
 def print_json(value: object) -> None:
     """Print an object as one line."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    from staticfire.cli.messages import json_line
+
+    click.echo(json_line(value))
 
 
 def console() -> "Console":

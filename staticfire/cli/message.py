@@ -1,6 +1,5 @@
 """`staticfire message`: the messages with an id or a key: their places, properties, consuming groups, and life."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ import click
 from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
 from staticfire.cli.life import event_json, life_lines
 from staticfire.cli.listing import with_admin
-from staticfire.cli.messages import body_text, count_of, printable, queue_text, stored_text
+from staticfire.cli.messages import body_text, count_of, json_line, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.message_fields import message_fields, standing_fields
 from staticfire.protocol.errors import ClientError
@@ -86,10 +85,10 @@ def message(
             click.echo("\n".join(_lines(one, groups)))
     if as_json and not found:
         for message_id, life in lives.items():
-            click.echo(json.dumps({"messageId": message_id, "life": [event_json(event) for event in life.events]}))
+            click.echo(json_line({"messageId": message_id, "life": [event_json(event) for event in life.events]}))
     elif not as_json:
         for message_id, life in lives.items():
-            click.echo(f"life of {message_id}")
+            click.echo(f"life of {printable(message_id)}")
             click.echo("\n".join(f"  {line}" for line in life_lines(life.events)))
     notes = [f"the search is incomplete: {gap}" for gap in messages.gaps]
     for note in dict.fromkeys([*notes, *(note for life in lives.values() for note in life.notes)]):
@@ -107,14 +106,14 @@ def _json(one: "ReceivedMessage", groups: "list[GroupConsumption]", life: "Messa
         "groups": standing_fields(groups),
         "life": [event_json(event) for event in life.events],
     }
-    return json.dumps(fields, ensure_ascii=False)
+    return json_line(fields)
 
 
 def _lines(one: "ReceivedMessage", groups: "list[GroupConsumption]") -> Iterator[str]:
     """Yield the lines about a message, in text form."""
     from staticfire.protocol.durations import format_moment
 
-    yield one.message_id
+    yield printable(one.message_id)
     failed = f", failed {count_of(one.reconsume_times, 'time')}" if one.reconsume_times else ""
     yield f"  where       {one.topic} {queue_text(one)}, offset {one.queue_offset}{failed}"
     yield f"  stored      {stored_text(one)}, position {one.log_position} of the log, id {one.offset_message_id}"

@@ -1,6 +1,7 @@
 """How `peek` and `consume` show messages: as JSON for programs, in short form for people."""
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from staticfire.message_fields import message_fields
@@ -9,11 +10,23 @@ if TYPE_CHECKING:
     from staticfire.client import ReceivedMessage
 
 BODY_CHARS_MAX = 200
+# JSON escapes those below 0x20. Terminals obey these, too.
+_OTHER_CONTROLS = re.compile(r"[\x7f-\x9f]")
+
+
+def json_line(value: object) -> str:
+    """Return an object as one line of JSON, with all control characters escaped."""
+    return escaped_controls(json.dumps(value, ensure_ascii=False))
+
+
+def escaped_controls(text: str) -> str:
+    """Return a JSON text with the control characters escaped that JSON permits as they are."""
+    return _OTHER_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def message_json(message: "ReceivedMessage") -> str:
     """Return all fields of a message as one line of JSON."""
-    return json.dumps(message_fields(message), ensure_ascii=False)
+    return json_line(message_fields(message))
 
 
 def queue_text(message: "ReceivedMessage") -> str:

@@ -7,6 +7,7 @@ import click
 from staticfire.cli.family import TOPIC, FamilyCommand, check_names, json_flag
 from staticfire.cli.life import life_json, life_lines
 from staticfire.cli.listing import missing_ones, with_admin
+from staticfire.cli.messages import printable
 from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import TRACE_TOPIC
@@ -52,7 +53,7 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
                 click.echo(life_json(found_id, event))
             continue
         if len(lives) > 1:
-            click.echo(f"{'' if number == 0 else chr(10)}{found_id}")
+            click.echo(f"{'' if number == 0 else chr(10)}{printable(found_id)}")
         for line in life_lines(life.events):
             click.echo(line)
     for note in dict.fromkeys(note for life in lives.values() for note in life.notes):

@@ -109,6 +109,25 @@ def test_one_letter_is_shown_with_all_that_it_has(cluster: Cluster, protocol: st
     assert "of group billing, after 1 failures" in text
 
 
+def test_a_letter_that_is_shown_sends_no_commands_to_a_terminal(cluster: Cluster) -> None:
+    shown = call("dlq", "show", "-n", cluster.namesrv, "billing", "broker-a/0/1").stdout
+    assert shown.endswith("bytes:\ntwo\\x1b[31m\n")
+    cluster.create_topic("commands", queues=1)
+    body = "lines\none\x9b31m \x7f é"
+    with Producer("shop", cluster.namesrv) as producer:
+        producer.send(Message("commands", body.encode(), keys=["key"], properties={"say": "\x9b31m"}))
+    flags = ["-n", cluster.namesrv]
+    peeked = call("peek", *flags, "commands", "--json").stdout
+    consumed = call("consume", *flags, "commands", "-g", "reader", "--from", "first", "--max", "1", "--json").stdout
+    found = call("message", *flags, "key", "--json").stdout
+    for text in (peeked, consumed, found):
+        assert not set("\x1b\x7f\x9b") & set(text)
+        assert json.loads(text)["body"] == body
+        assert "é" in text
+    for command in (["peek", "commands"], ["message", "key"]):
+        assert not set("\x1b\x7f\x9b") & set(call(command[0], *flags, *command[1:]).stdout)
+
+
 def test_all_are_exported_to_a_file_or_a_pipe(cluster: Cluster, tmp_path: Path) -> None:
     path = tmp_path / "dead.jsonl"
     done = call("dlq", "export", "-n", cluster.namesrv, "--to", str(path), "billing")
