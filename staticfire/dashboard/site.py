@@ -22,7 +22,7 @@ from staticfire.control.access import Access
 from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
 from staticfire.control.half_requests import HALF_REQUEST_S
-from staticfire.control.login_cookie import COOKIE, LASTS_MS
+from staticfire.control.login_cookie import LASTS_MS, cookie_name
 from staticfire.control.routes import LINES
 from staticfire.dashboard.actions import ACTIONS, PageAction
 from staticfire.dashboard.addresses import match
@@ -54,6 +54,8 @@ FILE_AGE = "public, max-age=31536000, immutable"
 UNREAD_S = 30.0
 EXPORT = "/data/dlq/{group}"
 ADDRESS_CHARS_MAX = 4_000
+# Elements that a filter replaces by those of its response. So an error has such an element around it.
+REPLACED = frozenset({"live", "letters"})
 SAME_SITE = frozenset({"same-origin", "none"})
 
 
@@ -94,11 +96,11 @@ class Dashboard:
         """Respond to a request if it may see pages. Raises: Refused, StaticfireError."""
         if path == "/login":
             return await self._login(request)
-        cookie, now_ms = request.cookies.get(COOKIE), self._machine.clock.wall_ms()
+        cookie, now_ms = request.cookies.get(cookie_name(request.host)), self._machine.clock.wall_ms()
         if self._access.why_page_locked(request.headers.get("Authorization"), cookie, now_ms):
-            return self._login_page(request, "")
+            return self._login_needed(request)
         if path == "/logout":
-            return self._logged_out()
+            return self._logged_out(request)
         return await self._routed(request, path)
 
     async def _routed(self, request: web.Request, path: str) -> web.StreamResponse:
@@ -155,10 +157,12 @@ class Dashboard:
 
     def _error_page(self, request: web.Request, status: int, words: str) -> web.Response:
         values: dict[str, Any] = {"status": status, "words": words, "title": f"Error {status}"}
-        if request.headers.get("HX-Request"):
-            return self._page(request, "error_box.html", "", values, status)
         # When the cluster responds again, the page that was requested takes the place of the error.
         values["is_live"] = status >= 500 and request.method == "GET" and self._has_live_part(request)
+        if request.headers.get("HX-Request"):
+            target = request.headers.get("HX-Target", "")
+            values["replaced"] = target if target in REPLACED else ""
+            return self._page(request, "error_box.html", "", values, status)
         return self._page(request, "error.html", "", values, status)
 
     def _has_live_part(self, request: web.Request) -> bool:
@@ -261,7 +265,16 @@ class Dashboard:
         target = back if is_ours else f"{DASHBOARD}/"
         answer = web.Response(status=303, headers={**HEADERS, "Location": target})
         options: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": request.secure}
-        answer.set_cookie(COOKIE, cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
+        answer.set_cookie(cookie_name(request.host), cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
+        return answer
+
+    def _login_needed(self, request: web.Request) -> web.Response:
+        """Return the login. A part of a page has no place for it, so htmx opens the page again, which shows it."""
+        answer = self._login_page(request, "")
+        if request.headers.get("HX-Request"):
+            shown = urlsplit(request.headers.get("HX-Current-URL", "")).path
+            opened = shown if shown.startswith(f"{DASHBOARD}/") else f"{DASHBOARD}/"
+            answer.headers["HX-Redirect"] = request.rel_url.raw_path_qs if request.method == "GET" else opened
         return answer
 
     def _login_page(self, request: web.Request, problem: str) -> web.Response:
@@ -270,9 +283,9 @@ class Dashboard:
             back = f"{DASHBOARD}/"
         return self._page(request, "login.html", "", {"problem": problem, "back": back, "title": "Login"}, status=401)
 
-    def _logged_out(self) -> web.Response:
+    def _logged_out(self, request: web.Request) -> web.Response:
         answer = web.Response(status=303, headers={**HEADERS, "Location": f"{DASHBOARD}/login"})
-        answer.del_cookie(COOKIE, path=DASHBOARD)
+        answer.del_cookie(cookie_name(request.host), path=DASHBOARD)
         return answer
 
     # -- files ---------------------------------------------------------------------------------------------------
