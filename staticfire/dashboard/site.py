@@ -10,15 +10,15 @@ Behaviour
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
 
 from staticfire.control.access import Access
+from staticfire.control.callers import while_connected
 from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
 from staticfire.control.half_requests import HALF_REQUEST_S
@@ -32,7 +32,7 @@ from staticfire.dashboard.live import LivePages
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
 from staticfire.dashboard.shown import bytes_text
 from staticfire.dashboard.views.page_call import PageCall
-from staticfire.dashboard.watch import ClusterSample, Watch
+from staticfire.dashboard.watch import Watch, rates
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -229,7 +229,8 @@ class Dashboard:
         if request.method != "POST":
             return await self._confirm(request, action)
         form = await posted(request)
-        words = await action.carry_out(self._calls, form)
+        work = action.carry_out(self._calls, form)
+        words = await (while_connected(request, work) if action.ends_with_caller else work)
         values = {"words": words, "back": action.back_from(form), "title": action.title}
         answer = self._page(request, "done_box.html" if request.headers.get("HX-Request") else "done.html", "", values)
         answer.headers["HX-Trigger"] = "changed"
@@ -356,18 +357,3 @@ def event_of(text: str) -> bytes:
         return b": \n\n"
     lines = "".join(f"data: {line}\n" for line in text.splitlines())
     return f"{lines}\n".encode()
-
-
-def rates(samples: Sequence[ClusterSample]) -> dict[str, Any]:
-    """Return the chart of the overview: times in seconds, messages per second stored and delivered, and the backlog."""
-    times, stored, delivered, lag = [], [], [], []
-    for before, one in pairwise(samples):
-        took_s = (one.wall_ms - before.wall_ms) / 1_000
-        if took_s <= 0:
-            continue
-        times.append(one.wall_ms / 1_000)
-        # A counter that has gone back was started again, as its broker.
-        stored.append(max(0, one.stored - before.stored) / took_s)
-        delivered.append(max(0, one.delivered - before.delivered) / took_s)
-        lag.append(one.lag)
-    return {"times": times, "stored": stored, "delivered": delivered, "lag": lag}
