@@ -325,11 +325,14 @@ async def test_the_chart_doesnt_count_what_slaves_copy(monkeypatch: pytest.Monke
         await ended.wait()
 
     monkeypatch.setattr(watch, "pause", pause)
-    brokers = [{"id": 0, "stored": 5, "delivered": 4}, {"id": 1, "stored": 5, "delivered": 2}]
+    brokers = [
+        {"id": 0, "address": "10.0.0.1:1", "stored": 5, "delivered": 4},
+        {"id": 1, "address": "10.0.0.2:1", "stored": 5, "delivered": 2},
+    ]
     answers = Answers({"/overview": {"lag": 3}, "/brokers": {"brokers": brokers}})
     seen = watch.Watch(answers, live_machine())  # type: ignore[arg-type]
     seen.look()
     await sampled.wait()
     await seen.close()
-    ((_, stored, delivered, lag),) = seen.samples
-    assert (stored, delivered, lag) == (5, 4, 3)
+    ((_, counters, lag),) = seen.samples
+    assert (counters, lag) == ({"10.0.0.1:1": (5, 4)}, 3)
