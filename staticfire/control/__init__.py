@@ -19,4 +19,5 @@
   `waiting_messages.py`: all messages that wait, or are popped; `traces.py`: what clients trace
 - `listed.py`: pages of long lists; `refusals.py`: errors and their status; `remote_view.py`: a cluster elsewhere
 - `dashboard_place.py`: where the pages for people are; `login_cookie.py`: the cookie of their login
+- `callers.py`: work that ends when its caller leaves
 """

@@ -7,8 +7,17 @@ list, and a new token ends all logins.
 import hashlib
 import hmac
 
-COOKIE = "staticfire_dashboard"
+PREFIX = "staticfire_dashboard_"
 LASTS_MS = 12 * 3_600_000
+
+
+def cookie_name(host: str) -> str:
+    """Return the name of the cookie for a `Host` header.
+
+    It has the port, because browsers send a cookie to all ports of a host: two clusters would end each other's logins.
+    """
+    port = host.rpartition(":")[2]
+    return PREFIX + (port if port.isascii() and port.isdecimal() else "")
 
 
 def cookie_until(token: str, until_ms: int) -> str:

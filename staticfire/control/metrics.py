@@ -55,8 +55,8 @@ async def metrics(call: ControlCall) -> Reply:
 
 async def _rows(cluster: ControlledCluster) -> list[MetricRow]:
     """Query every broker, and the clock."""
-    addresses = cluster.view.addresses
-    of_brokers = await asyncio.gather(*(_broker_rows(cluster, name) for name in addresses))
+    addresses = await _addresses(cluster)
+    of_brokers = await asyncio.gather(*(_broker_rows(cluster, name, addresses[name]) for name in addresses))
     rows = [row for rows in of_brokers for row in rows]
     try:
         message_ms = (await cluster.clock.now()).message_ms
@@ -65,9 +65,20 @@ async def _rows(cluster: ControlledCluster) -> list[MetricRow]:
     return [*rows, _up("nameserver", True), MetricRow("staticfire_message_time_seconds", message_ms / 1000)]
 
 
-async def _broker_rows(cluster: ControlledCluster, name: str) -> list[MetricRow]:
+async def _addresses(cluster: ControlledCluster) -> dict[str, str]:
+    """Return the address of each broker's master now; where none is registered, the address at the cluster's start."""
+    if not cluster.known_brokers.may_change:
+        return dict(cluster.view.addresses)
     try:
-        answer = await cluster.pool.ask(cluster.view.addresses[name], GetMetrics(), TIMEOUT_MS)
+        async with cluster.admin() as admin:
+            return {**cluster.view.addresses, **await admin.masters()}
+    except StaticfireError:
+        return dict(cluster.view.addresses)
+
+
+async def _broker_rows(cluster: ControlledCluster, name: str, address: str) -> list[MetricRow]:
+    try:
+        answer = await cluster.pool.ask(address, GetMetrics(), TIMEOUT_MS)
     except NetworkError:
         return [_up(name, False)]
     if answer.code != 0:

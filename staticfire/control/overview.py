@@ -1,7 +1,8 @@
 """What the whole cluster holds, in one response: topics, groups, backlog, dead letters.
 
 GET /overview queries each broker once for the progress of all groups, so it is cheap with hundreds of them. Works with
-RocketMQ's brokers, too. A broker that doesn't respond is left out, and named.
+RocketMQ's brokers, too. A broker that doesn't respond is named: the backlog is that at the other brokers then, and the
+numbers of groups and dead letters are null, because they aren't known.
 """
 
 import asyncio
@@ -31,10 +32,10 @@ async def show(call: ControlCall) -> Reply:
         masters = await admin.masters()
         parts = await asyncio.gather(*(_stats_of(admin, address) for address in masters.values()))
         silent = [name for name, part in zip(masters, parts, strict=True) if part is None]
-        groups = [] if silent else await own_groups(admin)
-        dead = {} if silent else await admin.dead_letters()
+        groups = None if silent else len(await own_groups(admin))
+        dead = None if silent else await admin.dead_letters()
     lags = lags_of([part for part in parts if part is not None])
-    return Reply(_summary(len(topics), len(groups), lags, dead, silent))
+    return Reply(_summary(len(topics), groups, lags, dead, silent))
 
 
 async def _from_totals(admin: Admin, topics: int, all_topics: list[str]) -> dict[str, Any] | None:
@@ -56,15 +57,17 @@ async def _from_totals(admin: Admin, topics: int, all_topics: list[str]) -> dict
     return _summary(topics, groups, {row["group"]: row["lag"] for row in rows if row["lag"]}, dead, [])
 
 
-def _summary(topics: int, groups: int, lags: dict[str, int], dead: dict[str, int], silent: list[str]) -> dict[str, Any]:
+def _summary(
+    topics: int, groups: int | None, lags: dict[str, int], dead: dict[str, int] | None, silent: list[str]
+) -> dict[str, Any]:
     """Return the response."""
     return {
         "topics": topics,
         "groups": groups,
         "lag": sum(lags.values()),
         "behind": [{"group": group, "lag": lag} for group, lag in _first(lags)],
-        "deadLetters": sum(dead.values()),
-        "dead": [{"group": group, "count": count} for group, count in _first(dead)],
+        "deadLetters": None if dead is None else sum(dead.values()),
+        "dead": [{"group": group, "count": count} for group, count in _first(dead or {})],
         "silent": silent,
     }
 

@@ -20,6 +20,7 @@ from aiohttp import web
 from staticfire.client import ClientSettings
 from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES, paths
+from staticfire.control.callers import while_connected
 from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, wants_page
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
@@ -47,8 +48,6 @@ REASON_CHARS_MAX = 200
 # How long responses that are in progress may take when the cluster stops.
 CLOSE_TIMEOUT_S = 1.0
 BODY_BYTES_MAX = 1024 * 1024
-# How often a handler that ends with its caller looks whether the caller is still there. aiohttp doesn't notify it.
-CALLER_LOOK_S = 0.1
 
 Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -180,22 +179,10 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
         _refuse_repeated(request)
         query = route.read(request.query)
         answering = route.answer(ControlCall(cluster, request.match_info, query, body))
-        reply = await (_while_connected(request, answering) if route.ends_with_caller else answering)
+        reply = await (while_connected(request, answering) if route.ends_with_caller else answering)
         return await _sent(request, reply)
 
     return serve
-
-
-async def _while_connected(request: web.Request, answering: Awaitable[Reply]) -> Reply:
-    """Return the response; cancel the handler if its caller leaves. Raises: ConnectionResetError (the caller left)."""
-    task = asyncio.ensure_future(answering)
-    try:
-        while not (await asyncio.wait([task], timeout=CALLER_LOOK_S))[0]:
-            if request.transport is None or request.transport.is_closing():
-                raise ConnectionResetError("its caller has closed the connection")
-    finally:
-        task.cancel()
-    return task.result()
 
 
 async def _body(request: web.Request) -> bytes:

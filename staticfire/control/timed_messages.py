@@ -19,7 +19,7 @@ async def show(call: ControlCall) -> Reply:
     query, topic = call.query, call.place["topic"]
     begin_ms = parse_moment(query["from"]) if query.get("from") else 0
     end_ms = parse_moment(query["to"]) if query.get("to") else FOREVER
-    messages_max = query.get("max", SHOWN)
+    messages_max, tags = query.get("max", SHOWN), query.get("tags") or "*"
     found: list[ReceivedMessage] = []
     settings = PullSettings(call.cluster.client_settings)
     async with PullConsumer(TOOLS_GROUP, call.cluster.namesrv, settings) as consumer:
@@ -27,7 +27,7 @@ async def show(call: ControlCall) -> Reply:
             is_wanted = query.get("broker") in (None, queue.broker_name)
             if is_wanted and query.get("queue") in (None, queue.queue_id):
                 start = await consumer.search_offset(queue, begin_ms)
-                messages = await peek_messages(consumer, [queue], messages_max, offset=start)
+                messages = await peek_messages(consumer, [queue], messages_max, offset=start, tags=tags)
                 found += [one for one in messages if begin_ms <= one.stored_ms <= end_ms]
     found.sort(key=lambda one: (one.stored_ms, one.broker_name, one.queue_id, one.queue_offset))
     return Reply({"topic": topic, "messages": [shown(one) for one in found[:messages_max]]})
@@ -43,6 +43,7 @@ ROUTES = (
             Parameter("max", "how many, the oldest", "integer", 1, SHOWN_MAX),
             Parameter("broker", "of this broker only"),
             Parameter("queue", "of this queue only", "integer", 0, QUEUE_MAX),
+            Parameter("tags", "only with these tags, like paid || refunded"),
         ),
         refusals={404: "there is no such topic"},
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from staticfire.dashboard import cluster_warnings, warnings
 from staticfire.dashboard.addresses import address
-from staticfire.dashboard.calls import Calls, check_names
+from staticfire.dashboard.calls import BY_NAME, Calls, check_names
 from staticfire.dashboard.views.faults import FIELDS, FLAGS
 from staticfire.protocol.nouns import counted
 
@@ -35,6 +35,11 @@ class PageAction:
     query: tuple[str, ...] = ()
     warn: Warn | None = None
     """Returns what will change, in sentences. None: the action only creates or sends something."""
+
+    @property
+    def ends_with_caller(self) -> bool:
+        """Whether the call ends when whoever requested it leaves."""
+        return BY_NAME[self.method, self.path].ends_with_caller
 
     async def carry_out(self, calls: Calls, form: Form) -> str:
         """Carry it out; return the sentence that is shown afterwards. Raises: Refused."""

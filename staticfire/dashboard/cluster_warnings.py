@@ -125,9 +125,15 @@ async def save_snapshot(calls: Calls, form: Form) -> list[str]:
     summary = await calls.get("/overview")
     words = [
         f"The whole cluster is saved as snapshot {name}: {counted(summary['topics'], 'topic')}, "
-        f"{counted(summary['groups'], 'group')}, and all messages and offsets."
+        f"{_counted(summary['groups'], 'group')}, and all messages and offsets.",
+        *_silent_brokers(summary),
     ]
-    found = await _snapshot(calls, name)
+    try:
+        found = await _snapshot(calls, name)
+    except Refused:
+        if summary["silent"]:
+            return words  # The list of snapshots needs all brokers.
+        raise
     if found is None:
         return [*words, "Nothing else changes."]
     return [*words, f"It replaces the snapshot {name} that exists, with {_held(found)}. That can't be undone."]
@@ -168,11 +174,26 @@ async def remove_snapshot(calls: Calls, form: Form) -> list[str]:
     return [words, "The cluster doesn't change."]
 
 
+def _counted(number: int | None, noun: str) -> str:
+    """Return a number with its noun; None: it isn't known."""
+    return f"an unknown number of {noun}s" if number is None else counted(number, noun)
+
+
+def _silent_brokers(summary: Mapping[str, Any]) -> list[str]:
+    """Return that brokers don't respond, and what that means for a change of all brokers."""
+    silent: list[str] = summary["silent"]
+    if not silent:
+        return []
+    words = f"{', '.join(silent)} {'does' if len(silent) == 1 else 'do'}n't respond now"
+    return [f"{words}: the change needs all brokers, so it may fail when other brokers have changed already."]
+
+
 async def reset(calls: Calls, _: Form) -> list[str]:
     """Return what the cluster loses."""
     summary = await calls.get("/overview")
     return [
-        f"{counted(summary['topics'], 'topic')} with all messages, {counted(summary['groups'], 'group')} with their "
-        f"offsets, and {counted(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
+        f"{counted(summary['topics'], 'topic')} with all messages, {_counted(summary['groups'], 'group')} with their "
+        f"offsets, and {_counted(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
+        *_silent_brokers(summary),
         "It can't be undone. Snapshots are kept.",
     ]

@@ -37,19 +37,21 @@ class _Watched:
         self.watchers = 0
         self.due_ms = 0
         self.made = 0
-        """How often it was rendered."""
+        """The number of the round that rendered `text`."""
+        self.wanted = 0
+        """The number of the first round that is new enough for its newest watcher."""
         self.pause_s = LIVE_S
         """The time between two renderings."""
         self.took_ms = 0
         self.is_over = False
         """Whether it isn't rendered any more: its watchers connect again."""
 
-    async def set(self, text: str) -> None:
-        """Take a new part, and wake its watchers."""
+    async def set(self, text: str, number: int) -> None:
+        """Take a new part from a round, and wake its watchers."""
         self.pause_s = LIVE_S if text != self.text else min(STILL_S, self.pause_s * LATER)
         async with self.changed:
             self.text = text
-            self.made += 1
+            self.made = number
             self.changed.notify_all()
 
     async def end(self) -> None:
@@ -67,6 +69,8 @@ class LivePages:
         self._render = render
         self._machine = machine
         self._in_round = in_round
+        self._rounds = 0
+        """How many rounds have begun."""
         self._watched: dict[str, _Watched] = {}
         self._reader: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -80,8 +84,10 @@ class LivePages:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
         watched = self._watched.setdefault(address, _Watched())
         watched.watchers += 1
-        # The last part may be older than the page that the new watcher has, so it is rendered again.
-        watched.due_ms, made = 0, watched.made
+        # The last part, and what is known in the current round, may be older than the page that the new watcher has. So
+        # it is rendered again, in another round.
+        watched.due_ms, made = 0, self._rounds
+        watched.wanted = made + 1
         self._read()
         sent = ""
         try:
@@ -98,7 +104,7 @@ class LivePages:
                 self._wake.set()
 
     async def _changed(self, watched: _Watched, sent: str, made: int) -> bool:
-        """Wait for a part that is newer than rendering `made` and differs from `sent`; return False after BEAT_S."""
+        """Wait for a part of a later round than `made` that differs from `sent`; return False after BEAT_S."""
         try:
             async with asyncio.timeout(BEAT_S), watched.changed:
                 await watched.changed.wait_for(
@@ -123,6 +129,7 @@ class LivePages:
                 now_ms = self._machine.clock.uptime_ms()
                 due = [address for address, watched in self._watched.items() if watched.due_ms <= now_ms]
                 if due:
+                    self._rounds += 1
                     async with self._in_round():
                         for address in due:
                             await self._render_part(address)
@@ -139,12 +146,14 @@ class LivePages:
         if watched is None or self._ended.is_set():
             return
         began_ms = self._machine.clock.uptime_ms()
-        await watched.set(await self._render(address))
+        await watched.set(await self._render(address), self._rounds)
         now_ms = self._machine.clock.uptime_ms()
         watched.took_ms = now_ms - began_ms
         all_took_s = sum(one.took_ms for one in self._watched.values()) / 1_000
         shared_s = min(PAUSE_S_MAX, all_took_s * TIMES_ITS_DURATION)
         pause_ms = 1_000 * max(watched.pause_s, shared_s)
+        if watched.wanted > self._rounds:
+            return  # A watcher came during this round. It stays due for the next one.
         # Due times are multiples of the pause, so that many addresses are rendered in the same round: fewer requests.
         watched.due_ms = round(pause_ms * round(now_ms / pause_ms + 1))
 

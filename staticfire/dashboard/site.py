@@ -10,19 +10,19 @@ Behaviour
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
 
 from staticfire.control.access import Access
+from staticfire.control.callers import while_connected
 from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
 from staticfire.control.half_requests import HALF_REQUEST_S
-from staticfire.control.login_cookie import COOKIE, LASTS_MS
+from staticfire.control.login_cookie import LASTS_MS, cookie_name
 from staticfire.control.routes import LINES
 from staticfire.dashboard.actions import ACTIONS, PageAction
 from staticfire.dashboard.addresses import match
@@ -32,7 +32,7 @@ from staticfire.dashboard.live import LivePages
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
 from staticfire.dashboard.shown import bytes_text
 from staticfire.dashboard.views.page_call import PageCall
-from staticfire.dashboard.watch import ClusterSample, Watch
+from staticfire.dashboard.watch import Watch, rates
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -54,6 +54,8 @@ FILE_AGE = "public, max-age=31536000, immutable"
 UNREAD_S = 30.0
 EXPORT = "/data/dlq/{group}"
 ADDRESS_CHARS_MAX = 4_000
+# Elements that a filter replaces by those of its response. So an error has such an element around it.
+REPLACED = frozenset({"live", "letters"})
 SAME_SITE = frozenset({"same-origin", "none"})
 
 
@@ -94,11 +96,11 @@ class Dashboard:
         """Respond to a request if it may see pages. Raises: Refused, StaticfireError."""
         if path == "/login":
             return await self._login(request)
-        cookie, now_ms = request.cookies.get(COOKIE), self._machine.clock.wall_ms()
+        cookie, now_ms = request.cookies.get(cookie_name(request.host)), self._machine.clock.wall_ms()
         if self._access.why_page_locked(request.headers.get("Authorization"), cookie, now_ms):
-            return self._login_page(request, "")
+            return self._login_needed(request)
         if path == "/logout":
-            return self._logged_out()
+            return self._logged_out(request)
         return await self._routed(request, path)
 
     async def _routed(self, request: web.Request, path: str) -> web.StreamResponse:
@@ -155,10 +157,12 @@ class Dashboard:
 
     def _error_page(self, request: web.Request, status: int, words: str) -> web.Response:
         values: dict[str, Any] = {"status": status, "words": words, "title": f"Error {status}"}
-        if request.headers.get("HX-Request"):
-            return self._page(request, "error_box.html", "", values, status)
         # When the cluster responds again, the page that was requested takes the place of the error.
         values["is_live"] = status >= 500 and request.method == "GET" and self._has_live_part(request)
+        if request.headers.get("HX-Request"):
+            target = request.headers.get("HX-Target", "")
+            values["replaced"] = target if target in REPLACED else ""
+            return self._page(request, "error_box.html", "", values, status)
         return self._page(request, "error.html", "", values, status)
 
     def _has_live_part(self, request: web.Request) -> bool:
@@ -225,7 +229,8 @@ class Dashboard:
         if request.method != "POST":
             return await self._confirm(request, action)
         form = await posted(request)
-        words = await action.carry_out(self._calls, form)
+        work = action.carry_out(self._calls, form)
+        words = await (while_connected(request, work) if action.ends_with_caller else work)
         values = {"words": words, "back": action.back_from(form), "title": action.title}
         answer = self._page(request, "done_box.html" if request.headers.get("HX-Request") else "done.html", "", values)
         answer.headers["HX-Trigger"] = "changed"
@@ -261,7 +266,16 @@ class Dashboard:
         target = back if is_ours else f"{DASHBOARD}/"
         answer = web.Response(status=303, headers={**HEADERS, "Location": target})
         options: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": request.secure}
-        answer.set_cookie(COOKIE, cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
+        answer.set_cookie(cookie_name(request.host), cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
+        return answer
+
+    def _login_needed(self, request: web.Request) -> web.Response:
+        """Return the login. A part of a page has no place for it, so htmx opens the page again, which shows it."""
+        answer = self._login_page(request, "")
+        if request.headers.get("HX-Request"):
+            shown = urlsplit(request.headers.get("HX-Current-URL", "")).path
+            opened = shown if shown.startswith(f"{DASHBOARD}/") else f"{DASHBOARD}/"
+            answer.headers["HX-Redirect"] = request.rel_url.raw_path_qs if request.method == "GET" else opened
         return answer
 
     def _login_page(self, request: web.Request, problem: str) -> web.Response:
@@ -270,9 +284,9 @@ class Dashboard:
             back = f"{DASHBOARD}/"
         return self._page(request, "login.html", "", {"problem": problem, "back": back, "title": "Login"}, status=401)
 
-    def _logged_out(self) -> web.Response:
+    def _logged_out(self, request: web.Request) -> web.Response:
         answer = web.Response(status=303, headers={**HEADERS, "Location": f"{DASHBOARD}/login"})
-        answer.del_cookie(COOKIE, path=DASHBOARD)
+        answer.del_cookie(cookie_name(request.host), path=DASHBOARD)
         return answer
 
     # -- files ---------------------------------------------------------------------------------------------------
@@ -343,18 +357,3 @@ def event_of(text: str) -> bytes:
         return b": \n\n"
     lines = "".join(f"data: {line}\n" for line in text.splitlines())
     return f"{lines}\n".encode()
-
-
-def rates(samples: Sequence[ClusterSample]) -> dict[str, Any]:
-    """Return the chart of the overview: times in seconds, messages per second stored and delivered, and the backlog."""
-    times, stored, delivered, lag = [], [], [], []
-    for before, one in pairwise(samples):
-        took_s = (one.wall_ms - before.wall_ms) / 1_000
-        if took_s <= 0:
-            continue
-        times.append(one.wall_ms / 1_000)
-        # A counter that has gone back was started again, as its broker.
-        stored.append(max(0, one.stored - before.stored) / took_s)
-        delivered.append(max(0, one.delivered - before.delivered) / took_s)
-        lag.append(one.lag)
-    return {"times": times, "stored": stored, "delivered": delivered, "lag": lag}

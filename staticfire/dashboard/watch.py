@@ -7,7 +7,9 @@ page notes.
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextvars import Context
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.calls import Calls
@@ -22,12 +24,19 @@ IDLE_S = 60.0
 SAMPLES_MAX = 300
 
 
+class BrokerCounters(NamedTuple):
+    """What a broker has stored and delivered until one moment."""
+
+    stored: int
+    delivered: int
+
+
 class ClusterSample(NamedTuple):
     """The cluster at one moment."""
 
     wall_ms: int
-    stored: int
-    delivered: int
+    brokers: dict[str, BrokerCounters]
+    """The masters that responded, by address."""
     lag: int
 
 
@@ -83,10 +92,37 @@ class Watch:
         self.overview = await self._calls.get_if_any("/overview")
         if not brokers:
             return
-        stored, delivered = (sum(one.get(name, 0) for one in brokers) for name in ("stored", "delivered"))
-        self.samples.append(
-            ClusterSample(self._machine.clock.wall_ms(), stored, delivered, self.overview.get("lag", 0))
-        )
+        counters = {
+            one["address"]: BrokerCounters(one["stored"], one["delivered"]) for one in brokers if "stored" in one
+        }
+        self.samples.append(ClusterSample(self._machine.clock.wall_ms(), counters, self.overview.get("lag", 0)))
+
+
+def rates(samples: Sequence[ClusterSample]) -> dict[str, Any]:
+    """Return the chart of the overview: times in seconds, messages per second stored and delivered, and the backlog.
+
+    Between samples of different brokers a rate is None, a gap: the counters of a broker that responds again have grown
+    since its last sample, and not in this moment.
+    """
+    times: list[float] = []
+    stored: list[float | None] = []
+    delivered: list[float | None] = []
+    lag: list[int] = []
+    for before, one in pairwise(samples):
+        took_s = (one.wall_ms - before.wall_ms) / 1_000
+        if took_s <= 0:
+            continue
+        times.append(one.wall_ms / 1_000)
+        lag.append(one.lag)
+        if before.brokers.keys() != one.brokers.keys():
+            stored.append(None)
+            delivered.append(None)
+            continue
+        pairs = [(before.brokers[address], now) for address, now in one.brokers.items()]
+        # A counter that has gone back was started again, as its broker.
+        stored.append(sum(max(0, now.stored - then.stored) for then, now in pairs) / took_s)
+        delivered.append(sum(max(0, now.delivered - then.delivered) for then, now in pairs) / took_s)
+    return {"times": times, "stored": stored, "delivered": delivered, "lag": lag}
 
 
 async def pause(ended: asyncio.Event, seconds: float) -> None:

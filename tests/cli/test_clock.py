@@ -307,12 +307,17 @@ async def test_of_two_drivers_at_once_one_is_refused(cluster: Cluster) -> None:
     assert sorted(refused["code"] for _, refused in answers) == ["CLOCK_BUSY", "NOT_AT_REST"]
 
 
-async def test_an_advance_ends_when_its_caller_closes_the_connection(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("path", "form"), [("/clock/advance?by=5h&settle=10m", b""), ("/ui/do/advance", b"by=5h&settle=10m")]
+)
+async def test_an_advance_ends_when_its_caller_closes_the_connection(cluster: Cluster, path: str, form: bytes) -> None:
     """Otherwise, time would jump by five hours as soon as the consumer is done, perhaps in the next test."""
-    port = urlsplit(cluster.control).port
+    address = urlsplit(cluster.control)
+    headers = f"Host: {address.netloc}\r\nOrigin: {cluster.control}\r\nContent-Length: {len(form)}\r\n"
+    kind = "Content-Type: application/x-www-form-urlencoded\r\n" if form else ""
     async with stuck_consumer(cluster):
-        _, caller = await asyncio.open_connection("127.0.0.1", port)
-        caller.write(b"POST /clock/advance?by=5h&settle=10m HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+        _, caller = await asyncio.open_connection("127.0.0.1", address.port)
+        caller.write(f"POST {path} HTTP/1.1\r\n{headers}{kind}\r\n".encode() + form)
         await has_mode(cluster, "frozen")
         caller.close()
         await has_mode(cluster, "real")

@@ -146,3 +146,15 @@ def test_a_failover_that_is_unknown() -> None:
         Cluster(failover="never")
     with pytest.raises(UsageError, match='failover="auto" needs slaves that can take over: add replicas=1'):
         Cluster(failover="auto")
+
+
+def test_metrics_are_those_of_the_new_master_after_a_failover() -> None:
+    with Cluster(replicas=1) as cluster, Producer("shop", cluster.namesrv) as producer:
+        cluster.create_topic("orders", 1)
+        cluster.failover("broker-a")
+        producer.send(Message("orders", b"1"))
+        with urllib.request.urlopen(f"{cluster.control}/metrics") as answer:
+            rows = answer.read().decode().splitlines()
+    stored = [row for row in rows if row.startswith("rocketmq_messages_in_total") and 'topic="orders"' in row]
+    assert [row.split()[-1] for row in stored] == ["1.0"], stored
+    assert 'staticfire_up{node_id="broker-a"} 1.0' in rows

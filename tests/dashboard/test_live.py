@@ -190,6 +190,59 @@ async def test_a_page_that_is_opened_now_isnt_sent_what_others_were_sent_before(
     await watched.pages.close()
 
 
+async def test_a_page_that_is_opened_while_it_is_rendered_isnt_sent_the_older_state() -> None:
+    began, may_end = asyncio.Event(), asyncio.Event()
+    state = "old"
+
+    async def render(address: str) -> str:
+        seen = state
+        began.set()
+        await may_end.wait()
+        return seen
+
+    pages = LivePages(render, live_machine())
+    async with aclosing(pages.follow("/a")) as first, aclosing(pages.follow("/a")) as second:
+        earlier = asyncio.ensure_future(anext(first))
+        await began.wait()
+        state = "new"  # Somebody adds a rule, and opens the page, which shows it.
+        later = asyncio.ensure_future(anext(second))
+        await asyncio.sleep(0)
+        may_end.set()
+        assert await later == "new"
+        assert await earlier in ("old", "new")
+    await pages.close()
+
+
+async def test_a_page_that_is_opened_during_a_round_is_rendered_in_the_next_one() -> None:
+    began, may_end = asyncio.Event(), asyncio.Event()
+    state, known = "old", {"state": "old"}
+
+    async def render(address: str) -> str:
+        known.setdefault("state", state)  # The responses of a round are shared.
+        if address == "/slow":
+            began.set()
+            await may_end.wait()
+        return f"{address} {known['state']}"
+
+    @asynccontextmanager
+    async def in_round() -> AsyncIterator[None]:
+        known.clear()
+        yield
+
+    pages = LivePages(render, live_machine(), in_round)
+    async with aclosing(pages.follow("/slow")) as slow, aclosing(pages.follow("/a")) as first:
+        earlier = [asyncio.ensure_future(anext(one)) for one in (slow, first)]
+        await began.wait()
+        state = "new"
+        async with aclosing(pages.follow("/a")) as second:
+            later = asyncio.ensure_future(anext(second))
+            await asyncio.sleep(0)
+            may_end.set()
+            assert await later == "/a new"
+        assert (await asyncio.gather(*earlier))[0] == "/slow old"
+    await pages.close()
+
+
 async def test_a_page_that_doesnt_change_is_felt_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "BEAT_S", 0.01)
     pages = LivePages(rendered, live_machine())
@@ -229,7 +282,7 @@ async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
     gone = {"error": "gone"}
     seen = watch.Watch(Answers({"/overview": gone, "/brokers": gone}), live_machine())  # type: ignore[arg-type]
     seen.overview = {"topics": 7}
-    seen.samples.append(watch.ClusterSample(1, 2, 3, 4))
+    seen.samples.append(watch.ClusterSample(1, {}, 4))
     seen.look()
     assert await seen.first_overview() == gone
     assert list(seen.samples) == []
@@ -272,11 +325,14 @@ async def test_the_chart_doesnt_count_what_slaves_copy(monkeypatch: pytest.Monke
         await ended.wait()
 
     monkeypatch.setattr(watch, "pause", pause)
-    brokers = [{"id": 0, "stored": 5, "delivered": 4}, {"id": 1, "stored": 5, "delivered": 2}]
+    brokers = [
+        {"id": 0, "address": "10.0.0.1:1", "stored": 5, "delivered": 4},
+        {"id": 1, "address": "10.0.0.2:1", "stored": 5, "delivered": 2},
+    ]
     answers = Answers({"/overview": {"lag": 3}, "/brokers": {"brokers": brokers}})
     seen = watch.Watch(answers, live_machine())  # type: ignore[arg-type]
     seen.look()
     await sampled.wait()
     await seen.close()
-    ((_, stored, delivered, lag),) = seen.samples
-    assert (stored, delivered, lag) == (5, 4, 3)
+    ((_, counters, lag),) = seen.samples
+    assert (counters, lag) == ({"10.0.0.1:1": (5, 4)}, 3)

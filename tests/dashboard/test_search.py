@@ -1,11 +1,12 @@
 """Lists, a search by key, and a message, over HTTP."""
 
 import re
+import urllib.parse
 from collections.abc import Iterator
 
 import pytest
 
-from staticfire import Admin, Cluster, Message, Producer
+from staticfire import Admin, Cluster, Message, MessageQueue, Producer
 from staticfire.client.admin import letter_search
 from tests.cli.commands import get
 from tests.dashboard.test_pages import page
@@ -82,3 +83,40 @@ def test_a_search_in_many_dead_letters_continues_with_older_ones(
     assert (oldest["letters"][0]["body"], oldest["searched"], oldest["next"]) == ("rare", 4, 4)
     assert get(f"{cluster.control}/dlq/sorting?match=rare&skip=40")[1]["next"] is None
     assert "Search in older" not in page(f"{cluster.control}/ui/dlq/sorting").text
+
+
+def found_bodies(cluster: Cluster, **fields: str | int) -> list[str]:
+    """Return the bodies of the messages that the page shows for these fields, or its error."""
+    shown = page(f"{cluster.control}/ui/messages?{urllib.parse.urlencode(fields)}").text
+    return re.findall(r'<code class="brief">([^<]*)', shown) or re.findall(r'<p class="note bad">([^<]*)', shown)
+
+
+def test_each_field_of_the_search_counts_in_each_search(cluster: Cluster) -> None:
+    cluster.create_topic("many", queues=2)
+    with Producer("shop", cluster.namesrv) as producer:
+        for number in range(60):
+            tags = "paid" if number % 2 else "open"
+            producer.send(
+                Message("many", b"%d" % number, tags=tags, keys=["same"]), queue=MessageQueue("many", "broker-a", 0)
+            )
+        producer.send(Message("many", b"other", tags="paid", keys=["same"]), queue=MessageQueue("many", "broker-a", 1))
+    place = {"topic": "many", "broker": "broker-a", "queue": 0}
+    # The link of a popped message.
+    assert found_bodies(cluster, **place, offset=3)[:2] == ["3", "4"]
+    assert found_bodies(cluster, **place, offset=3, tags="paid")[:2] == ["3", "5"]
+    assert "An offset belongs to a queue" in found_bodies(cluster, **place, offset=3, key="same")[0]
+    since = {"topic": "many", "from": "2020-01-01T00:00:00Z"}
+    assert found_bodies(cluster, **since, tags="refunded") == []
+    assert len(found_bodies(cluster, **since, tags="paid || open")) == 61
+    while len(get(f"{cluster.control}/messages/same?max=64&lives=0")[1].get("messages", [])) < 61:
+        pass  # The broker's index gets them after they are stored.
+    assert found_bodies(cluster, key="same", topic="many", queue=1) == ["other"]
+    assert len(found_bodies(cluster, key="same", tags="paid")) == 31
+    assert found_bodies(cluster, key="same", broker="broker-z") == []
+
+
+def test_a_limit_that_leaves_messages_out_is_shown(cluster: Cluster) -> None:
+    with Producer("shop", cluster.namesrv) as producer:
+        producer.send_batch([Message("orders", b"b") for _ in range(210)])
+    shown = page(f"{cluster.control}/ui/messages?topic=orders&from=2020-01-01T00:00:00Z").text
+    assert "200 messages, the oldest 200: there may be more" in shown

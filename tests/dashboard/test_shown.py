@@ -5,10 +5,12 @@ import pytest
 from staticfire.control.login_cookie import cookie_until, is_logged_in
 from staticfire.dashboard.addresses import address, match
 from staticfire.dashboard.shown import TEXT_CHARS_MAX, body_shown, bytes_text, duration_text, hex_rows, moment_text
-from staticfire.dashboard.site import event_of, rates, why_not_same_site
+from staticfire.dashboard.site import event_of, why_not_same_site
 from staticfire.dashboard.views.letters import ages
 from staticfire.dashboard.views.tables import columns, pager
-from staticfire.dashboard.watch import ClusterSample
+from staticfire.dashboard.watch import BrokerCounters, ClusterSample, rates
+
+A = "10.0.0.1:10911"
 
 
 @pytest.mark.parametrize("name", ["orders", "a/b", "ä ö", '"><script>', "100%", "a?b=c#d", "..", "a\\b", "日本"])
@@ -102,13 +104,20 @@ def test_a_pager_has_neighbours_only_where_there_are_rows() -> None:
 
 def test_rates_ignore_a_counter_that_was_started_again() -> None:
     samples = [
-        ClusterSample(0, 100, 50, 5),
-        ClusterSample(2_000, 140, 60, 4),
-        ClusterSample(4_000, 10, 80, 3),
-        ClusterSample(4_000, 10, 80, 3),
+        ClusterSample(0, {A: BrokerCounters(100, 50)}, 5),
+        ClusterSample(2_000, {A: BrokerCounters(140, 60)}, 4),
+        ClusterSample(4_000, {A: BrokerCounters(10, 80)}, 3),
+        ClusterSample(4_000, {A: BrokerCounters(10, 80)}, 3),
     ]
     found = rates(samples)
     assert found == {"times": [2.0, 4.0], "stored": [20.0, 0.0], "delivered": [5.0, 10.0], "lag": [4, 3]}
+
+
+def test_rates_have_a_gap_where_a_broker_is_silent_or_responds_again() -> None:
+    both = {A: BrokerCounters(100, 100), "10.0.0.2:10911": BrokerCounters(400_000, 400_000)}
+    there = [both, {A: both[A]}, {A: both[A]}, both, both]
+    found = rates([ClusterSample(2_000 * number, brokers, 0) for number, brokers in enumerate(there)])
+    assert found["stored"] == found["delivered"] == [None, 0.0, None, 0.0]
 
 
 def test_an_event_is_one_line_for_each_line() -> None:

@@ -32,9 +32,27 @@
   let source = null;
   let retry = 0;
 
-  function lost(isLost) {
-    const words = document.getElementById("connection");
-    if (words) words.hidden = !isLost;
+  const connection = document.getElementById("connection");
+  const connectionLost = connection?.textContent;
+
+  function lost(isLost, why = connectionLost) {
+    if (!connection) return;
+    connection.textContent = why;
+    connection.hidden = !isLost;
+  }
+
+  // An EventSource doesn't tell why it was refused.
+  async function refused(address) {
+    const stopped = new AbortController();
+    try {
+      const answer = await fetch(address, { headers: { "HX-Request": "true" }, signal: stopped.signal });
+      if (answer.status === 401) return location.reload(); // The login is over: the page shows it.
+      if (!answer.ok) lost(true, new DOMParser().parseFromString(await answer.text(), "text/html").body.textContent);
+    } catch {
+      // The endpoint is gone, as the words say already.
+    } finally {
+      stopped.abort();
+    }
   }
 
   function stop() {
@@ -46,7 +64,7 @@
   function follow() {
     stop();
     const live = document.getElementById("live");
-    if (!live || document.hidden) return;
+    if (!live?.dataset.live || document.hidden) return;
     const opened = new EventSource(live.dataset.live);
     source = opened;
     opened.onopen = () => lost(false);
@@ -64,7 +82,9 @@
     opened.onerror = () => {
       lost(true);
       // A browser gives up after a response that isn't a stream of events.
-      if (opened.readyState === EventSource.CLOSED && source === opened) retry = setTimeout(follow, RETRY_MS);
+      if (opened.readyState !== EventSource.CLOSED || source !== opened) return;
+      refused(live.dataset.live);
+      retry = setTimeout(follow, RETRY_MS);
     };
   }
 

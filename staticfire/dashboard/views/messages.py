@@ -7,8 +7,9 @@ from staticfire.dashboard.calls import Refused
 from staticfire.dashboard.shown import body_shown
 from staticfire.dashboard.views.page_call import PageCall
 
-SHOWN_MAX = 200
+SHOWN_MAX, KEY_MAX = 200, 64
 MESSAGES = 50
+FIELDS = ("topic", "key", "broker", "queue", "offset", "tags", "from", "to")
 GROUPS_SHOWN = 50
 LOOKS = {
     "sent": "sent", "half": "waits", "set aside": "waits", "waits": "waits", "comes again": "waits",
@@ -22,10 +23,12 @@ async def search(call: PageCall) -> dict[str, Any]:
     """Return the messages of a topic, or those with a key or an id."""
     topic, key = call.text("topic"), call.text("key")
     begin, end = call.text("from"), call.text("to")
-    form = {name: call.text(name) for name in ("topic", "key", "broker", "queue", "tags", "from", "to")}
+    form = {name: call.text(name) for name in FIELDS}
     rows: list[dict[str, Any]] = []
     error = ""
     try:
+        if form["offset"] and (key or begin or end):
+            raise Refused(400, {"error": "An offset belongs to a queue of a topic: leave key and times empty."})
         if key:
             rows = await _with_key(call, key, {"topic": topic, "from": begin, "to": end})
         elif topic:
@@ -37,29 +40,55 @@ async def search(call: PageCall) -> dict[str, Any]:
         "rows": [shown_message(one) for one in rows],
         "error": error,
         "has_criteria": bool(topic or key),
+        "order": _order(form, len(rows)),
     }
+
+
+def _order(form: dict[str, str], rows: int) -> str:
+    """Return in which order messages are shown, and whether a limit has left some out."""
+    if form["key"]:
+        return f"{KEY_MAX} is the limit: there may be more" if rows == KEY_MAX else ""
+    if form["from"] or form["to"]:
+        return f"the oldest {SHOWN_MAX}: there may be more, from the last one's time on" if rows == SHOWN_MAX else ""
+    if form["offset"]:
+        return "from the offset on"
+    return "the newest first"
 
 
 async def _with_key(call: PageCall, key: str, limits: dict[str, str]) -> list[dict[str, Any]]:
     """Return the messages with a key or an id. Those that wait are in no topic yet: only their ids are known."""
     try:
-        return list((await call.calls.get("/messages/{id}", {"id": key}, max=64, lives="0", **limits))["messages"])
+        found = await call.calls.get("/messages/{id}", {"id": key}, max=KEY_MAX, lives="0", **limits)
+        return [one for one in found["messages"] if _is_wanted(call, one)]
     except Refused as refused:
-        if refused.status != 404 or any(limits.values()):
+        if refused.status != 404 or any(limits.values()) or any(map(call.text, ("broker", "queue", "tags"))):
             raise
     found = await call.calls.get("/messages/{id}", {"id": key})
     return [{"messageId": message_id} for message_id in found["lives"]]
 
 
+def _is_wanted(call: PageCall, message: dict[str, Any]) -> bool:
+    """Return whether a message is at the broker, in the queue and with one of the tags that a search names."""
+    broker, queue, tags = (call.text(name) for name in ("broker", "queue", "tags"))
+    return (
+        broker in ("", message["brokerName"])
+        and queue in ("", str(message["queueId"]))
+        and (tags in ("", "*") or (message["tags"] or "") in [one.strip() for one in tags.split("||")])
+    )
+
+
 async def _of_topic(call: PageCall, topic: str) -> list[dict[str, Any]]:
-    """Return messages of a topic, the newest first, or those stored in a range of times."""
+    """Return messages of a topic: the newest first, those from an offset on, or those stored in a range of times."""
     place, begin, end = {"topic": topic}, call.text("from"), call.text("to")
-    queues = {"broker": call.text("broker"), "queue": call.text("queue")}
+    limits = {name: call.text(name) for name in ("broker", "queue", "tags")}
     if begin or end:
         range_of = {"from": begin, "to": end}
-        found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, **queues, **range_of)
+        found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, **limits, **range_of)
         return list(found["messages"])
-    found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, tags=call.text("tags"), **queues)
+    if offset := call.text("offset"):
+        found = await call.calls.get("/peek/{topic}", place, offset=offset, max=MESSAGES, **limits)
+        return list(found["messages"])
+    found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, **limits)
     return list(reversed(found["messages"]))
 
 

@@ -42,6 +42,7 @@ def view(
         "groups": summary.get("groups"),
         "lag": summary.get("lag"),
         "dead_letters": summary.get("deadLetters"),
+        "silent": summary.get("silent", []),
         "is_known": "error" not in summary,
         "behind": summary.get("behind", []),
         "dead": summary.get("dead", []),
