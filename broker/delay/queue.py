@@ -8,7 +8,7 @@ Invariants: the messages of a level are delivered in order; none is delivered be
 moves only after everything before it was delivered, and never backwards.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
@@ -85,10 +85,13 @@ class DelayQueue:
         due = [self._due_ms(level, head.tags_code, message_ms) for level, head in self._next_of_levels()]
         return MessageMs(min(due)) if due else None
 
-    def due(self, message_ms: MessageMs, limit: int) -> list[DueEntry]:
-        """Return at most `limit` messages that are due at that time, in the order of their due times."""
+    def due(self, message_ms: MessageMs, limit: int, blocked: Container[int] = ()) -> list[DueEntry]:
+        """Return at most `limit` messages that are due at that time, in the order of their due times.
+
+        Those of the `blocked` levels are left out.
+        """
         due = {level: self._due_ms(level, head.tags_code, message_ms) for level, head in self._next_of_levels()}
-        due = {level: due_ms for level, due_ms in due.items() if due_ms <= message_ms}
+        due = {level: due_ms for level, due_ms in due.items() if due_ms <= message_ms and level not in blocked}
         count = max(limit // max(len(due), 1), _ENTRIES_MIN)
         found: list[DueEntry] = []
         looked_until_ms: int = message_ms
