@@ -72,6 +72,8 @@ class DelayQueue:
         self._heads: dict[int, Entry] = {}
         # The entries that were last read of each level, with their first offset: most of them weren't due yet.
         self._ahead: dict[int, tuple[int, Sequence[Entry]]] = {}
+        # By level: how many messages were skipped because their records are gone, since that was last reported.
+        self._skipped: dict[int, int] = {}
         self._version = 0
 
     @property
@@ -140,6 +142,7 @@ class DelayQueue:
             if head is None or not first <= offset < end:
                 self._heads.pop(level, None)  # It may have been removed by retention, or with the topic.
                 if offset < first:
+                    self._skipped[level] = self._skipped.get(level, 0) + first - offset
                     offset = self._offsets[level] = first
                 head = self._entries.head(level, offset) if offset < end else None
                 if head is None:
@@ -176,13 +179,13 @@ class DelayQueue:
 
     def keep_within_bounds(self) -> dict[int, int]:
         """Correct impossible offsets; return the number of skipped messages by level. RocketMQ: correctDelayOffset."""
-        skipped: dict[int, int] = {}
         for level, offset in self._offsets.items():
             first, end = self._entries.bounds(level)
             if offset < first:
-                skipped[level] = first - offset
+                self._skipped[level] = self._skipped.get(level, 0) + first - offset
             self._offsets[level] = min(max(offset, first), end)
         self.read_anew()
+        skipped, self._skipped = self._skipped, {}
         return skipped
 
     def forget_impossible(self) -> dict[int, int]:
@@ -199,6 +202,7 @@ class DelayQueue:
         """Reset the progress: all levels are empty again."""
         self._offsets = dict.fromkeys(self._offsets, 0)
         self._gone.clear()
+        self._skipped.clear()
         self.read_anew()
         self._version += 1
 
