@@ -153,9 +153,10 @@ async def test_a_reset_removes_what_a_deleted_topic_got_later(world: SimulatedWo
     assert (await stand.send("orders", b"timed", TIMER_DELAY_SEC="6")).code == 0
     half = await stand.send("orders", b"committed", TRAN_MSG="true", PGROUP="producers", UNIQ_KEY="id")
     assert (await stand.ask(DeleteTopic("orders"))).code == 0
-    position = (await stand.stored(HALF_TOPIC))[0].log_position
-    commit = int(TransactionKind.COMMIT)
-    assert (await stand.ask(EndTransaction("producers", half.queue_offset, position, commit, False, "id"))).code == 0
+    assert half.code == 0
+    (waiting,) = await stand.stored(HALF_TOPIC)
+    end = EndTransaction("producers", waiting.queue_offset, waiting.log_position, int(TransactionKind.COMMIT))
+    assert (await stand.ask(end)).code == 0
     await world.run_for(seconds=12)
     stand.broker.state.machine.files.make_folder("/store/consumequeue/lost+found")
     assert (await stand.ask(Reset())).code == 0
