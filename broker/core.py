@@ -178,10 +178,10 @@ class BrokerCore(Service):
         find_orphan_topics(tables)
 
     def _finish_restoring(self) -> None:
-        """Finish restoring a snapshot if the broker was killed during it. Raises: StorageError."""
+        """Finish restoring a snapshot if the broker was ended during it. Raises: StorageError."""
         files, folder = self._state.machine.files, self.settings.store_path_root_dir
-        if self._is_first and files.exists(f"{folder}/restoring/plan"):
-            from staticfire.broker.snapshots.folder import SnapshotFolder  # here: it is needed only after such a kill
+        if files.exists(f"{folder}/restoring/plan"):
+            from staticfire.broker.snapshots.folder import SnapshotFolder  # here: it is needed only after such an end
 
             SnapshotFolder(files, folder).finish()
 

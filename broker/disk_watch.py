@@ -31,7 +31,7 @@ class DiskWatch:
         forget_removed: Callable[[], Awaitable[None]],
         needed_from: Callable[[], int | None],
     ) -> None:
-        """`on_removed` is called after each removal; `forget_removed` after the last one for now.
+        """`on_removed` is called after each removal, and again later if it fails; `forget_removed` after the last one.
 
         `needed_from` returns the log position of the first message that waits for its time. Its segment isn't removed
         for its age, but it may be removed if the disk fills up.
@@ -46,6 +46,8 @@ class DiskWatch:
         self._needed_from = needed_from
         self._folder = state.settings.store_path_root_dir
         self._is_full = False
+        self._must_adjust = False
+        """Whether something may have been removed since the last `on_removed` that succeeded."""
         self._trouble = ""
         self._looked_ms = MessageMs(0)
         """The message time up to which everything old enough was removed."""
@@ -59,7 +61,7 @@ class DiskWatch:
                 self.look()
                 await self.remove_old()
                 self._trouble = ""
-            except (StorageError, UsageError) as error:
+            except (StorageError, UsageError, OSError) as error:
                 if self._trouble != str(error):
                     self._trouble = str(error)
                     log.error("retention_failed", error=self._trouble)
@@ -89,7 +91,7 @@ class DiskWatch:
         self._is_full = refusal is not None
 
     async def remove_expired(self) -> None:
-        """Remove what is old enough, outside the hours of deleteWhen, too. Raises: StorageError, UsageError."""
+        """Remove what is old enough, in any hour, not only deleteWhen. Raises: StorageError, UsageError, OSError."""
         self.look()  # A setting may have changed since the last look: the old one could remove what must be kept.
         await self._remove(self._state.clock.message_ms(), PAUSE_MS)
 
@@ -97,13 +99,13 @@ class DiskWatch:
         """Remove what was old enough in an hour that message time has jumped over.
 
         No pauses are needed: nothing is sent meanwhile, as the caller that moves the clock waits for this. Raises:
-        StorageError, UsageError.
+        StorageError, UsageError, OSError.
         """
         self.look()
         await self.remove_old(pause_ms=0)
 
     async def remove_old(self, pause_ms: int = PAUSE_MS) -> None:
-        """Remove segments, oldest first, until one must be kept. Raises: StorageError."""
+        """Remove segments, oldest first, until one must be kept. Raises: StorageError, OSError."""
         message_ms = self._state.clock.message_ms()
         if await self._remove(self._policy.last_hour_ms(self._looked_ms, message_ms), pause_ms):
             self._looked_ms = message_ms
@@ -112,6 +114,7 @@ class DiskWatch:
         """Return whether everything due was removed; a segment is kept until the disk has its queue entries."""
         removed: Counter[Reason] = Counter()
         try:
+            self._adjust()
             while True:
                 segment = self._state.store.oldest_segment()
                 reason = None if segment is None else self._reason(segment, hour_ms)
@@ -119,16 +122,23 @@ class DiskWatch:
                     return True
                 if reason is Reason.AGE and self._is_needed(segment):
                     return False
+                self._must_adjust = True
                 if not self._state.store.remove_segments_before(segment.end_position):
                     return False
                 removed[reason] += 1
-                self._on_removed()
+                self._adjust()
                 await self._pause(pause_ms)
                 self.look()
         finally:
             if removed:
                 self._tell(removed)
                 await self._forget_removed()
+
+    def _adjust(self) -> None:
+        """Call `on_removed` if that is necessary. Raises: StorageError, OSError (a queue can't be read now)."""
+        if self._must_adjust:
+            self._on_removed()
+            self._must_adjust = False
 
     def _reason(self, segment: OldSegment, hour_ms: MessageMs | None) -> Reason | None:
         state = self._state
@@ -144,7 +154,7 @@ class DiskWatch:
         return 0 if self._state.clock.stands else self._state.disk_use.percent
 
     def _is_needed(self, segment: OldSegment) -> bool:
-        """Return whether an old segment must be kept, because a message in it waits. Raises: StorageError."""
+        """Return whether an old segment must be kept, because a message in it waits. Raises: StorageError, OSError."""
         if self._policy.makes_room(segment, self._state.store.max_position, self._used_percent):
             return False
         needed_from = self._needed_from()

@@ -24,6 +24,7 @@ from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
     BLANK_MAGIC,
+    RECORD_BYTES_MIN,
     RECORD_MAGIC,
     peek_record,
     peek_record_bytes,
@@ -73,39 +74,53 @@ def hashes_of(key: bytes) -> tuple[int, int]:
     return first, first | _TOPIC_BITS
 
 
-def read_slice(window: bytes, position: int) -> IndexedSlice:
-    """Return the keys of all whole records of a window that begins with a record. Raises: StorageError."""
+def read_slice(window: bytes, position: int, segment_end: int) -> IndexedSlice:
+    """Return the keys of all whole records of a window that begins with a record, up to the first damaged one.
+
+    `segment_end`: where the segment of the window ends. Raises: StorageError (the first record is damaged).
+    """
     entries: list[Entry] = []
     last: tuple[int, int] | None = None
     at = wanted_bytes = 0
     while len(window) - at >= BLANK_BYTES_MIN:
         size, magic = peek_record_bytes(window, at), int.from_bytes(window[at + 14 : at + 18], "big")
-        if magic == BLANK_MAGIC:
+        if magic == BLANK_MAGIC and BLANK_BYTES_MIN <= size <= segment_end - position - at:
             at += size
             break
-        if magic != RECORD_MAGIC:
-            raise StorageError(f"there is no record at position {position + at} of the log: it was damaged")
+        if magic != RECORD_MAGIC or size < RECORD_BYTES_MIN:  # With the size 0, this loop would never end.
+            if at == 0:
+                raise StorageError(f"there is no record at position {position} of the log: it was damaged")
+            break
         if at + size > len(window):
             wanted_bytes = size if at == 0 else 0
             break
-        peek = peek_record(window, at)
-        last = position + at, peek.stored_ms
-        if peek.sys_flag & TRANSACTION_MASK != _ROLLBACK:
-            try:
-                topic, properties = peek_topic_and_properties(window, at)
-            except (UnicodeDecodeError, IndexError, StructError):
-                raise StorageError(f"the record at position {position + at} of the log is damaged") from None
-            topic_bytes = topic.encode()
-            for key in keys_of(properties):
-                entries.append((key_hash(topic_bytes, key), *last))
+        try:
+            stored_ms, found = _keys_at(window, at)
+        except (UnicodeDecodeError, IndexError, StructError):
+            if at == 0:
+                raise StorageError(f"the record at position {position} of the log is damaged") from None
+            break
+        last = position + at, stored_ms
+        for hashed in found:
+            entries.append((hashed, *last))
         at += size
     return IndexedSlice(entries, position + at, last, wanted_bytes)
 
 
-def _read_and_add(index: KeyTables, window: bytes, start: int) -> IndexedSlice:
+def _keys_at(window: bytes, at: int) -> tuple[int, list[int]]:
+    """Return stored time and hashed keys of a record. Raises: UnicodeDecodeError, IndexError, StructError (damaged)."""
+    peek = peek_record(window, at)
+    if peek.sys_flag & TRANSACTION_MASK == _ROLLBACK:
+        return peek.stored_ms, []
+    topic, properties = peek_topic_and_properties(window, at)
+    topic_bytes = topic.encode()
+    return peek.stored_ms, [key_hash(topic_bytes, key) for key in keys_of(properties)]
+
+
+def _read_and_add(index: KeyTables, window: bytes, start: int, segment_end: int) -> IndexedSlice:
     """Add the records of a window; return them, or nothing if the window is damaged. Raises: sqlite3.Error."""
     try:
-        part = read_slice(window, start)
+        part = read_slice(window, start, segment_end)
     except StorageError:
         return IndexedSlice([], start, None, 0)
     if part.end_position > start:
@@ -283,10 +298,10 @@ class KeyIndexer:
         OSError, sqlite3.Error, StorageError.
         """
         try:
-            window = self._store.log_window(start, window_bytes)
+            window, segment_end = self._store.log_window(start, window_bytes), self._store.window_end(start)
         except StorageError:
             return IndexedSlice([], start, None, 0)
-        return await self._do(_read_and_add, window, start)
+        return await self._do(_read_and_add, window, start, segment_end)
 
     async def forget_old(self) -> None:
         """Remove what retention has removed from the log."""

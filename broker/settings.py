@@ -205,7 +205,8 @@ class BrokerSettings(TlsSettings):  # house: one line or two for each setting
     mapped_file_size_commit_log: int = field(
         default=64 * MIB, metadata=within(16 * KIB, INT32_MAX, also=("mapedFileSizeCommitLog",))
     )
-    """Size of a file of the log. A message with its properties must fit into one."""
+    """Size of a file of the log. A message with its properties must fit into one. A delayed message that was accepted,
+    but is larger when it is delivered, gets a file of its own size."""
     flush_interval_consume_queue: int = field(default=1000, metadata=PERIOD)
     flush_consumer_offset_interval: int = field(default=5000, metadata=PERIOD)
     file_reserved_time: int = field(default=72, metadata=within(0, 1_000_000))

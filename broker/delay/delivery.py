@@ -5,7 +5,7 @@ string byte for byte (including DELAY, REAL_TOPIC and REAL_QID). Only its queue,
 """
 
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,7 @@ from staticfire.broker.delay.queue import DueEntry
 from staticfire.broker.delay.stored_form import Mark, pack_mark, real_place
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.store.outcomes import NoFolderName, PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.delay_levels import queue_of_level
 from staticfire.protocol.errors import ProtocolError, StorageError
@@ -28,6 +28,9 @@ log = logger("broker")
 
 HOMES_MAX = 10_000
 
+Blocked: TypeAlias = dict[int, OSError | StorageError]
+"""The levels whose next message can't be delivered now, and why."""
+
 
 class DueSlice(msgspec.Struct, gc=False):
     """Some messages in the burst, and the outcome."""
@@ -36,8 +39,6 @@ class DueSlice(msgspec.Struct, gc=False):
     """By level: the offset of the last message that is done."""
     delivered: int = 0
     skipped: int = 0
-    trouble: OSError | None = None
-    """The reason why the messages after the last ones could not be added to the burst."""
     failed: bool = False
     """Whether the burst could not be written."""
 
@@ -62,14 +63,19 @@ class Delivery:
         """Note that the log contains the delivery of a message that is in the queue again."""
         self._delivered_ahead.add(mark)
 
-    def put(self, due: list[DueEntry], records: list[StoredRecord] | None, stored_ms: MessageMs) -> DueSlice:
-        """Add messages to the burst in this order; skip those that can't be delivered.
+    def put(
+        self, due: list[DueEntry], records: list[StoredRecord] | None, stored_ms: MessageMs, blocked: Blocked
+    ) -> DueSlice:
+        """Add messages to the burst in this order; skip those that can never be delivered.
 
-        Otherwise the rest of their level would never be delivered. `records` is the result of `read`; if None, each
-        record is read by itself.
+        Otherwise the rest of their level would never be delivered. If one can't be delivered now, its level is added to
+        `blocked`, and this message and the later ones of its level aren't added to the burst. `records` is the result
+        of `read`; if None, each record is read by itself.
         """
         part = DueSlice({})
         for entry, record in zip(due, records or repeat(None), strict=False):
+            if blocked and entry.level in blocked:
+                continue
             if self._delivered_ahead and Mark(entry.level, entry.offset) in self._delivered_ahead:
                 self._delivered_ahead.discard(Mark(entry.level, entry.offset))
                 part.skipped += 1
@@ -80,17 +86,17 @@ class Delivery:
                 on_stored = None if part.delivered else part.settled
                 self._store.put(self._again(entry, record or self._read_one(entry)), stored_ms, on_stored)
                 part.delivered += 1
-            except (ProtocolError, StorageError) as error:
+            except (ProtocolError, NoFolderName) as error:
                 log.error("delayed_message_skipped", level=entry.level, offset=entry.offset, error=str(error))
                 part.skipped += 1
-            except OSError as error:
-                part.trouble = error
-                break
+            except (StorageError, OSError) as error:
+                blocked[entry.level] = error
+                continue
             part.last_offsets[entry.level] = entry.offset
         return part
 
     def _again(self, entry: DueEntry, record: StoredRecord) -> NewRecord:
-        """Return a message as it is stored in its real queue. Raises: ProtocolError, StorageError."""
+        """Return a message as it is stored in its real queue. Raises: ProtocolError, StorageError, OSError."""
         # wait_flush=False: no caller waits for the disk here, because a level's progress is saved only after the disk
         # has it.
         properties = record.properties
@@ -123,17 +129,17 @@ class Delivery:
         return records
 
     def _read_one(self, entry: DueEntry) -> StoredRecord:
-        """Return the whole record of an entry. Raises: StorageError, ProtocolError (there is none)."""
+        """Return the whole record of an entry. Raises: OSError, ProtocolError (there is none, or it is damaged)."""
         data = self._store.record_at(entry.log_position)
         if data is None:
-            raise StorageError(f"its record at position {entry.log_position} of the log is damaged")
+            raise ProtocolError(f"its record at position {entry.log_position} of the log is damaged")
         record = decode_record(data)
         if record.queue_offset != entry.offset or record.topic != SCHEDULE_TOPIC:
             raise ProtocolError(f"the record at {entry.log_position} is a different one")
         return record
 
     def _home_of(self, properties: bytes) -> Queue:
-        """Return the real queue of a message. Raises: ProtocolError (there is none), StorageError."""
+        """Return the real queue of a message. Raises: ProtocolError (there is none), StorageError, OSError."""
         tail = properties[properties.rfind(b"REAL_TOPIC\x01") :]
         queue = self._homes.get(tail)
         if queue is not None and not queue.deleted:

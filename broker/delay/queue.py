@@ -8,7 +8,7 @@ Invariants: the messages of a level are delivered in order; none is delivered be
 moves only after everything before it was delivered, and never backwards.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
@@ -72,6 +72,8 @@ class DelayQueue:
         self._heads: dict[int, Entry] = {}
         # The entries that were last read of each level, with their first offset: most of them weren't due yet.
         self._ahead: dict[int, tuple[int, Sequence[Entry]]] = {}
+        # By level: how many messages were skipped because their records are gone, since that was last reported.
+        self._skipped: dict[int, int] = {}
         self._version = 0
 
     @property
@@ -85,10 +87,13 @@ class DelayQueue:
         due = [self._due_ms(level, head.tags_code, message_ms) for level, head in self._next_of_levels()]
         return MessageMs(min(due)) if due else None
 
-    def due(self, message_ms: MessageMs, limit: int) -> list[DueEntry]:
-        """Return at most `limit` messages that are due at that time, in the order of their due times."""
+    def due(self, message_ms: MessageMs, limit: int, blocked: Container[int] = ()) -> list[DueEntry]:
+        """Return at most `limit` messages that are due at that time, in the order of their due times.
+
+        Those of the `blocked` levels are left out.
+        """
         due = {level: self._due_ms(level, head.tags_code, message_ms) for level, head in self._next_of_levels()}
-        due = {level: due_ms for level, due_ms in due.items() if due_ms <= message_ms}
+        due = {level: due_ms for level, due_ms in due.items() if due_ms <= message_ms and level not in blocked}
         count = max(limit // max(len(due), 1), _ENTRIES_MIN)
         found: list[DueEntry] = []
         looked_until_ms: int = message_ms
@@ -137,6 +142,7 @@ class DelayQueue:
             if head is None or not first <= offset < end:
                 self._heads.pop(level, None)  # It may have been removed by retention, or with the topic.
                 if offset < first:
+                    self._skipped[level] = self._skipped.get(level, 0) + first - offset
                     offset = self._offsets[level] = first
                 head = self._entries.head(level, offset) if offset < end else None
                 if head is None:
@@ -173,13 +179,13 @@ class DelayQueue:
 
     def keep_within_bounds(self) -> dict[int, int]:
         """Correct impossible offsets; return the number of skipped messages by level. RocketMQ: correctDelayOffset."""
-        skipped: dict[int, int] = {}
         for level, offset in self._offsets.items():
             first, end = self._entries.bounds(level)
             if offset < first:
-                skipped[level] = first - offset
+                self._skipped[level] = self._skipped.get(level, 0) + first - offset
             self._offsets[level] = min(max(offset, first), end)
         self.read_anew()
+        skipped, self._skipped = self._skipped, {}
         return skipped
 
     def forget_impossible(self) -> dict[int, int]:
@@ -196,6 +202,7 @@ class DelayQueue:
         """Reset the progress: all levels are empty again."""
         self._offsets = dict.fromkeys(self._offsets, 0)
         self._gone.clear()
+        self._skipped.clear()
         self.read_anew()
         self._version += 1
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from staticfire.broker.clock.due_loop import DueLoop, wait_for
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
-from staticfire.broker.delay.delivery import Delivery
+from staticfire.broker.delay.delivery import Blocked, Delivery
 from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.delay.queue import DelayQueue, DueEntry
 from staticfire.broker.delay.stored_form import Mark, delayed, read_mark
@@ -198,12 +198,14 @@ class DelayService:
 
         Set the clock first: records get the clock's time.
 
-        Raises: StorageError (nothing can be stored now).
+        Raises: StorageError (nothing can be stored now, or the messages of some levels can't).
         """
-        delivered = 0
-        while due := self.queue.due(message_ms, SLICE_MAX):
-            delivered += self._deliver(due, message_ms)
+        delivered, blocked = 0, Blocked()
+        while due := self.queue.due(message_ms, SLICE_MAX, blocked):
+            delivered += self._deliver(due, message_ms, blocked)
             await asyncio.sleep(0)
+        for level, trouble in blocked.items():
+            raise StorageError(f"a delayed message of level {level} could not be stored: {trouble}") from trouble
         return delivered
 
     def waits(self, record: NewRecord, stored_ms: MessageMs) -> NewRecord | None:
@@ -239,10 +241,11 @@ class DelayService:
 
     # -- delivering ----------------------------------------------------------------------------------------------
 
-    def _deliver(self, due: list[DueEntry], message_ms: MessageMs) -> int:
+    def _deliver(self, due: list[DueEntry], message_ms: MessageMs, blocked: Blocked) -> int:
         """Store these due messages in their real queues, in one burst; return the number.
 
-        Raises: StorageError (some or all of them could not be stored, and are retried).
+        A level whose next message can't be stored now is added to `blocked`. Raises: StorageError (none of them could
+        be stored, and they are retried).
         """
         if self._store.refusal is not None:
             # The messages wait until there is room. None of them is skipped.
@@ -251,9 +254,9 @@ class DelayService:
         if records is None and due:
             self._stored_levels.check(due)
             self.queue.read_anew()
-            due = self.queue.due(message_ms, SLICE_MAX)
+            due = self.queue.due(message_ms, SLICE_MAX, blocked)
             records = self._delivery.read(due)
-        part = self._delivery.put(due, records, self._clock.message_ms())
+        part = self._delivery.put(due, records, self._clock.message_ms(), blocked)
         try:
             self._settle()
         finally:
@@ -262,8 +265,6 @@ class DelayService:
                     self.queue.delivered(level, offset)
         if part.failed:
             raise self._store.failure or StorageError("delayed messages could not be stored")
-        if part.trouble is not None:
-            raise StorageError(f"a delayed message could not be stored: {part.trouble}") from part.trouble
         if self._store.max_position - self._saved_position > SAVE_BYTES:
             self._save_now.set()
         return part.delivered

@@ -66,7 +66,7 @@ class ResetHandlers:
     async def reset(self, call: Call) -> Answer:
         """Remove everything in one step, so that no other request sees a half-empty broker."""
         forgotten = Forgotten(sorted(self._topics.user_topics()), self._user_groups())
-        self._forget_messages(sorted(self._topics.topics))
+        self._forget_messages(sorted({*self._topics.topics, *self._deleted_topics_with_messages()}))
         self._groups.offsets.forget_all()
         self._groups.progress.forget_all()
         self._groups.queue_locks.forget_all()
@@ -82,6 +82,11 @@ class ResetHandlers:
             await forget_later()
         await self._config_files.saved()
         return ResetAnswer(body=forgotten)
+
+    def _deleted_topics_with_messages(self) -> list[str]:
+        """Return the deleted topics in whose queues messages were stored later, which had waited. Raises: OSError."""
+        names = [topic for topic in self._store.topics() if topic not in self._topics.topics]
+        return [topic for topic in names if self._store.queue_ids(topic)]  # The others aren't topics.
 
     def _forget_messages(self, topics: list[str]) -> None:
         """Remove the queues of all topics, and the data that refers to them, in one step.

@@ -56,6 +56,8 @@ async def change(
             await machine.workers.run(begin_other_log, machine.files, settings.store_path_root_dir)
             await machine.workers.run(folder.put_back)
     except StorageError as error:
+        if await machine.workers.run(folder.is_partly_restored):
+            raise  # The broker ends: what a new core stored would be lost when the rest of the snapshot is restored.
         trouble = error
     is_back = not is_save and trouble is None
     reading = clock_then(info, state.clock, machine.clock.wall_ms()) if is_back else None

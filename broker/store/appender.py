@@ -7,6 +7,9 @@ write fails, every append of the burst fails, and its queue offsets and log posi
 There are two ways in. `put` packs a record. `put_packed` takes records that the compiled version, or another caller,
 has packed for the `room` in the current segment. If a record doesn't fit into this segment, `put` begins the next one:
 it fills the rest with a blank and closes the chunk, because a write to the log consists of one chunk per segment.
+
+A record is refused if it is larger than a segment. The later form of a record that was accepted before, such as the
+delivery of a delayed message, can't be refused, because the message would be lost. It gets a segment of its own size.
 """
 
 from typing import Any
@@ -32,6 +35,9 @@ from staticfire.protocol.record import (
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
+# How much larger than its first form the later form of a record may be: another topic, times of a timer.
+LATER_BYTES_MAX = 1024
+
 _pack_entry = ENTRY.pack
 
 
@@ -47,6 +53,7 @@ class Appender:
         self._settings = settings
         self._name = name
         self._record_bytes_max = min(settings.record_bytes_max, settings.segment_bytes_max - BLANK_BYTES_MIN)
+        self._later_bytes_max = settings.record_bytes_max + LATER_BYTES_MAX
         self._is_open = False
         # The current refusals by cause. They are kept as text, as is `_failure`: an exception object would keep the
         # stack frames alive that it was raised in.
@@ -55,7 +62,7 @@ class Appender:
         self.last_stored_ms = MessageMs(0)
         self.last_position = -1
         """The position of the log's last record; -1 if unknown."""
-        self._position = self._chunk_position = 0
+        self._position = self._chunk_position = self._segment_start = 0
         self._last_start = -1
         # The position where a record must end to fit into its segment.
         self._room_end = -1
@@ -108,7 +115,8 @@ class Appender:
 
     def _start(self) -> None:
         self._position = self._chunk_position = self._log.end_position
-        self._set_room_end(self._log.room_end() - BLANK_BYTES_MIN)
+        self._segment_start, segment_end = self._log.room()
+        self._set_room_end(segment_end - BLANK_BYTES_MIN)
         self._chunks, self._records = [], []
         self._queues, self._settlements = {}, []
 
@@ -128,7 +136,7 @@ class Appender:
         packed = _pack(new, self._position, queue_offset, stored_ms)
         end = self._position + len(packed)
         if end > self._records_end or len(packed) > self._record_bytes_max or queue.deleted:
-            self._make_room(queue, len(packed))
+            self._make_room(new, len(packed))
             packed = _pack(new, self._position, queue_offset, stored_ms)
         position = self._position
         entry = _pack_entry(position, len(packed), new.tags_code)
@@ -164,7 +172,8 @@ class Appender:
             return []
         positions: list[int] = []
         queue, born_host = new.queue, new.born_host
-        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows))
+        largest = max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows)
+        _check_size(largest, self._record_bytes_max)
         for flag, properties, body, tags_code in new.rows:
             record = NewRecord(queue, properties, tags_code, body, new.born_ms, born_host, new.sys_flag, flag)
             positions.append(self.put(record, stored_ms, None if positions else on_stored, context))
@@ -191,30 +200,32 @@ class Appender:
             queue.new_bytes += record_bytes
             queues[queue] = queue.max_offset
 
-    def _make_room(self, queue: Queue, size: int) -> None:
+    def _make_room(self, new: NewRecord, size: int) -> None:
         """Continue the burst in the next segment if a record of `size` bytes doesn't fit into this one."""
+        queue = new.queue
         if not self._is_open:
             raise StorageError(f"the store in {self._name} is closed")
         if (refusal := self.refusal) is not None:
             raise refusal
         if queue.deleted:
             raise StorageError(f"the queues of {queue.topic} were deleted while a message was in flight; send it again")
-        self._check_size(size)
+        _check_size(size, self._later_bytes_max if new.prepared_position else self._record_bytes_max)
         if self._position + size <= self._records_end:
             return
-        segment_end = self._records_end + BLANK_BYTES_MIN
-        if self._position < segment_end:
-            self._records.append(pack_blank(self._position, segment_end - self._position))
-        self._begin_segment(segment_end)
+        if self._position > self._segment_start:
+            if self._position < self.segment_end:
+                self._records.append(pack_blank(self._position, self.segment_end - self._position))
+            self._begin_segment(self.segment_end)
+        if self._position + size > self._records_end:
+            self.end_segment_at(self._position + size + BLANK_BYTES_MIN)
 
     def begin_at(self, position: int) -> None:
         """Begin an empty log at a position: its segment begins there, too."""
         assert not self._records
-        self._position = self._chunk_position = position
-        self._set_room_end(position + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
+        self._begin_segment(position)
 
     def end_segment_at(self, end_position: int) -> None:
-        """Let the segment of the next record end where that of the copied log ends. Raises: StorageError."""
+        """Let the segment of the next record end elsewhere, as in a copied log. Raises: StorageError, OSError."""
         if self.segment_end != end_position:
             self._log.end_segment_at(self._position, end_position)
             self._set_room_end(end_position - BLANK_BYTES_MIN)
@@ -231,14 +242,10 @@ class Appender:
 
     def _begin_segment(self, start: int) -> None:
         if self._records:
-            self._chunks.append(Chunk(self._chunk_position, self._records))
+            self._chunks.append(Chunk(self._chunk_position, self._records, self.segment_end))
         self._records = []
-        self._chunk_position = self._position = start
+        self._chunk_position = self._position = self._segment_start = start
         self._set_room_end(start + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._record_bytes_max:
-            raise StorageError(f"a record of {size} bytes is too large: the limit is {self._record_bytes_max}")
 
     def commit(self) -> dict[Queue, int]:
         """Write the burst, make it visible and settle its appends.
@@ -250,7 +257,7 @@ class Appender:
             return self._taken_early()
         records, settlements, end = self._records, self._settlements, self._position
         try:
-            last = [Chunk(self._chunk_position, records)] if records else []
+            last = [Chunk(self._chunk_position, records, self._room_end + BLANK_BYTES_MIN)] if records else []
             self._log.write([*self._chunks, *last], end)
         except OSError as error:
             self._fail(error)
@@ -284,6 +291,11 @@ class Appender:
         self._log.cut_stale_tail()
         self._start()
         self._settling.failed(settlements)
+
+
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise StorageError(f"a record of {size} bytes is too large: the limit is {limit}")
 
 
 def _pack(new: NewRecord, position: int, queue_offset: int, stored_ms: MessageMs) -> bytes:

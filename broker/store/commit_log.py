@@ -39,6 +39,8 @@ class Chunk(NamedTuple):
 
     position: int
     records: list[bytes]
+    segment_end: int = 0
+    """Where the segment ends, if it is a new one; 0: it has the usual size."""
 
 
 class CommitLog:
@@ -79,13 +81,13 @@ class CommitLog:
         self.synced_position = min(synced_position, end_position)
         self.segments.pinned_position = self.synced_position
 
-    def room_end(self) -> int:
-        """Return the end of the segment for the next record, perhaps a new segment."""
-        segment = self.segments.at(self.end_position)
-        return self.end_position + self._settings.segment_bytes_max if segment is None else segment.end
+    def room(self) -> tuple[int, int]:
+        """Return start and end of the segment for the next record, perhaps a new segment."""
+        start, segment = self.end_position, self.segments.at(self.end_position)
+        return (start, start + self._settings.segment_bytes_max) if segment is None else (segment.start, segment.end)
 
     def end_segment_at(self, position: int, end: int) -> None:
-        """Let the segment of the next record, at `position`, end at another position. Raises: StorageError, OSError."""
+        """Let the segment of the next record, if it exists, end elsewhere. Raises: StorageError, OSError."""
         if self.is_syncing and self.segments.at(position) is not None:  # A worker may use the file.
             raise StorageError(f"the segment at {position} is being written to the disk: its size is changed later")
         self.segments.end_at(position, end)
@@ -97,10 +99,10 @@ class CommitLog:
         if self._stale_tail:
             self._cut_stale_tail()
         try:
-            for position, records in chunks:
+            for position, records, segment_end in chunks:
                 segment = self._segment_at_hand(position)
                 if segment is None:
-                    segment = self._at_hand = self.segments.create(position)
+                    segment = self._at_hand = self.segments.create(position, segment_end)
                 file = segment.file or self.segments.file_of(segment)
                 file.write(position - segment.start, b"".join(records))
         except OSError:

@@ -15,7 +15,10 @@ DERIVED_FILES = ("checkpoint", "queueEnds")
 DERIVED_FOLDERS = ("consumequeue", "index")
 # Progress of deliveries at a position of the log. The log contains the same, and these may refer to the removed part.
 PROGRESS_FILES = ("delayOffset.json", "timers.json", "transactions.json")
-LOG_FILES = ("logStart", "abort")
+LOG_FILES = ("logStart", "hole")
+# All names in the folder of a broker that are part of the state of its log. `abort` isn't: it exists while the store is
+# open.
+STORE_NAMES = frozenset({"commitlog", "deletedTopics", *LOG_FILES, *DERIVED_FILES, *DERIVED_FOLDERS})
 
 
 def cut_store(
@@ -48,7 +51,7 @@ def clear_store(files: Files, folder: str, deletions: dict[str, int]) -> None:
     forget_progress(files, folder)
     _forget_derived(files, folder)
     files.remove_folder(f"{folder}/commitlog")
-    for name in LOG_FILES:
+    for name in (*LOG_FILES, "abort"):
         files.remove(f"{folder}/{name}")
     StateFiles(files, folder).write_deleted_topics(deletions)
     files.sync_folder(folder)

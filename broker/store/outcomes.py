@@ -12,6 +12,10 @@ class NotForGood(StorageError):
     """The change was made, but a power loss may undo it."""
 
 
+class NoFolderName(StorageError):
+    """A topic can't have queues: its name can't be the name of a folder."""
+
+
 class PutOutcome(Enum):
     """The outcome of an append. RocketMQ: PutMessageStatus."""
 

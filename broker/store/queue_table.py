@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from staticfire.broker.store.consume_queue import LogStart, Queue
 from staticfire.broker.store.flush_round import QueueBatch, Round
+from staticfire.broker.store.outcomes import NoFolderName
 from staticfire.broker.store.queue_ends import Ends
 from staticfire.broker.store.queue_files import QueueFiles
 from staticfire.broker.store.settings import StoreSettings
@@ -95,7 +96,7 @@ class QueueTable:
         Raises: OSError, StorageError, QueueShort (its files were removed or cut; it must be rebuilt).
         """
         if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
-            raise StorageError(f"can't create a queue for the topic {topic!r}: its name can't be the name of a folder")
+            raise NoFolderName(f"can't create a queue for the topic {topic!r}: its name can't be the name of a folder")
         queue = Queue(topic, queue_id, f"{self._folder}/{topic}/{queue_id}", self._entries, self._log)
         try:
             is_cut = topic in self._topics_on_disk and queue.load(self.trusted_below)

@@ -41,8 +41,6 @@ class Segments:
         self._open: dict[Segment, None] = {}
         self._starts: list[int] = []
         self.all: list[Segment] = []
-        self._next_end = -1
-        """Where the next segment ends; -1: it has the usual size."""
         self.min_position = 0
         """The position of the oldest record that still exists."""
         self.pinned_position = 0
@@ -105,11 +103,9 @@ class Segments:
                 sync_folders_above(self._files, self._folder)
             self.synced_names = max(names, self.synced_names)
 
-    def create(self, start: int) -> Segment:
-        """Create and open a new last segment. Raises: OSError."""
-        end = self._next_end if self._next_end > start else start + self._segment_bytes_max
-        segment = Segment(self.path(start), start, end)
-        self._next_end = -1
+    def create(self, start: int, end: int = 0) -> Segment:
+        """Create and open a new last segment. It has the usual size unless `end` is given. Raises: OSError."""
+        segment = Segment(self.path(start), start, end or start + self._segment_bytes_max)
         self.names += 1
         self.file_of(segment)
         self.all.append(segment)
@@ -117,14 +113,12 @@ class Segments:
         return segment
 
     def end_at(self, position: int, end: int) -> None:
-        """Let the last segment end at `end`, if `position` is in it, or else the next one.
+        """Let the last segment end at `end`, if `position` is in it.
 
         An existing one has another end if it was cut and loaded since it was created. It must not be synced meanwhile.
         """
         segment = self.at(position)
-        if segment is None:
-            self._next_end = end
-        elif segment.end != end and segment is self.last:
+        if segment is not None and segment.end != end and segment is self.last:
             self._close(segment)
             segment.end = end
 

@@ -453,6 +453,10 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         """Return the log's bytes from a record on, up to the end of its segment. Raises: StorageError, OSError."""
         return self.log.read_unmapped(log_position, self._window(log_position, bytes_max)[1])
 
+    def window_end(self, log_position: int) -> int:
+        """Return where a large `log_window` ends: at the end of the segment, or of the log. Raises: StorageError."""
+        return log_position + self._window(log_position, self.log.end_position)[1]
+
     def log_view(self, log_position: int, bytes_max: int) -> memoryview:
         """Do the same without a copy, for a system call. Release the view before the store is used again."""
         segment, size = self._window(log_position, bytes_max)

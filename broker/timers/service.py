@@ -22,7 +22,7 @@ from staticfire.broker.delay.stored_form import real_place
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.store.outcomes import NoFolderName, OnStored, PutOutcome
 from staticfire.broker.timers import forms
 from staticfire.broker.timers.reading import WaitingRecords
 from staticfire.broker.timers.recovery import TimerRecovery
@@ -43,6 +43,8 @@ log = logger("broker")
 # The number of messages delivered before other tasks run again.
 SLICE_MAX = 128
 RETRY_MS = 100
+# So many messages that can't be delivered now don't delay the messages after them.
+KEPT_MAX = 4_096
 # The number of entries read at once for `waiting_places`.
 READ_ENTRIES = 64
 SAVE_MS = 10_000
@@ -67,6 +69,8 @@ class TimerService:
         self._recovery = TimerRecovery(config_files, state.store, self._index)
         self._changes = 0
         self._saved_changes = 0
+        self._kept = 0
+        """How many due messages of the last slice could not be delivered."""
         self._tasks: list[asyncio.Task[None]] = []
         self._due = DueLoop(state.clock, self.next_due_ms, self.deliver_until, "timers_not_delivered", RETRY_MS)
 
@@ -216,7 +220,7 @@ class TimerService:
         Raises: StorageError (nothing can be stored now).
         """
         delivered = 0
-        while due := self._index.take_due(message_ms, SLICE_MAX):
+        while due := self._index.take_due(message_ms, SLICE_MAX + min(self._kept, KEPT_MAX)):
             delivered += self._deliver(due)
             await asyncio.sleep(0)
         return delivered
@@ -232,44 +236,48 @@ class TimerService:
             raise StorageError(str(self._store.refusal))
         slices = _Slice()
         trouble: OSError | StorageError | None = None
-        reached = 0
+        done, kept = list[int](), list[Due]()
         records = self._records.many([offset for _, offset, _ in due])
-        for one, record in zip(due, records or repeat(None), strict=False):
+        for index, (one, record) in enumerate(zip(due, records or repeat(None), strict=False)):
             try:
                 waited = record or self._records.one(one[1])
             except (OSError, StorageError) as error:
                 # It can't be read now. This message and the later ones are retried.
                 trouble = error
+                kept += due[index:]
                 break
             except ProtocolError as error:
                 _skip(one, error)
-                reached += 1
+                done.append(one[1])
                 continue
             try:
                 self._put_delivery(waited, slices)
-            except (ProtocolError, StorageError) as error:
+            except (ProtocolError, NoFolderName) as error:
                 _skip(one, error)
-            except OSError as error:
-                # Its queue can't be loaded now. This message and the later ones are retried.
-                trouble = error
-                break
-            reached += 1
+            except (StorageError, OSError) as error:
+                # It can't be stored now, for example because its queue can't be loaded. It is retried.
+                trouble = trouble or error
+                kept.append(one)
+                continue
+            done.append(one[1])
         self._settle()
         self._changes += 1
         if slices.failed:
             self._put_back(due)
             raise self._store.failure or StorageError("due messages could not be stored")
-        for _, offset, _ in due[:reached]:
+        for offset in done:
             self._index.done.add(offset)
+        self._kept = len(kept)
         if trouble is not None:
-            self._put_back(due[reached:])
+            self._put_back(kept)
             raise StorageError(f"a due message could not be delivered: {trouble}") from trouble
         return slices.count
 
     def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
         """Add a message to the burst.
 
-        Raises: ProtocolError, StorageError (it can't be delivered at all), OSError (it can't be delivered now).
+        Raises: ProtocolError, NoFolderName (it can never be delivered), StorageError, OSError (it can't be delivered
+        now).
         """
         place = real_place(waited.properties)
         if place is None:

@@ -235,6 +235,7 @@ class Disk:  # house: all faults of a disk meet in one state
             raise disk_error(errno.ENOENT, path)
         content = bytes(self.files[path].content)
         inode = self.open(target)
+        inode.grow(self.files[path].size)
         self.write(target, inode, 0, content)
         self.sync(target, inode)
         return len(content)

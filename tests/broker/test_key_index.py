@@ -14,12 +14,14 @@ from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.properties import format_properties
-from staticfire.protocol.record import pack_record, pack_topic
+from staticfire.protocol.record import pack_blank, pack_record, pack_topic
 from staticfire.runtime.live import live_machine
 
 pytestmark = [pytest.mark.row("F3"), pytest.mark.row("F4")]
 
 FOREVER = (1 << 63) - 1
+# A segment that ends after everything.
+END = 1 << 40
 PAID_OPEN = ["paid", "open"]
 
 
@@ -43,21 +45,21 @@ def test_keys_are_the_unique_id_and_all_words() -> None:
 
 def test_a_slice_ends_before_a_record_that_is_not_whole() -> None:
     data = records(["paid", "paid", "open"])
-    part = read_slice(data[:-1], 0)
+    part = read_slice(data[:-1], 0, END)
     assert [position for _, position, _ in part.entries] == [0, len(record(0, "paid"))]
     assert part.end_position == 2 * len(record(0, "paid"))
-    assert read_slice(data[:100], 0).wanted_bytes == len(record(0, "paid"))
+    assert read_slice(data[:100], 0, END).wanted_bytes == len(record(0, "paid"))
 
 
 def test_what_was_rolled_back_has_no_keys() -> None:
-    part = read_slice(record(0, "paid", sys_flag=0xC), 0)
+    part = read_slice(record(0, "paid", sys_flag=0xC), 0, END)
     assert part.entries == []
     assert part.end_position > 0
 
 
 def test_what_is_no_record_is_refused() -> None:
     with pytest.raises(StorageError, match="no record at position 7"):
-        read_slice(b"\x01" * 100, 7)
+        read_slice(b"\x01" * 100, 7, END)
 
 
 @pytest.mark.parametrize("damage", [b"\xff", b"\xc3"])
@@ -65,7 +67,46 @@ def test_a_damaged_topic_is_damage_and_no_crash(damage: bytes) -> None:
     data = record(0, "paid")
     at = data.index(b"orders")
     with pytest.raises(StorageError, match="position 7 of the log is damaged"):
-        read_slice(data[:at] + damage + data[at + 1 :], 7)
+        read_slice(data[:at] + damage + data[at + 1 :], 7, END)
+
+
+@pytest.mark.parametrize("size", [0, 1, 27, 30, 108, 1 << 31])
+def test_a_damaged_size_is_damage_and_no_endless_loop(size: int) -> None:
+    whole, damaged = record(0, "paid"), bytearray(record(0, "paid"))
+    damaged[4:8] = size.to_bytes(4, "big")
+    for data in (bytes(damaged) + whole, bytes(damaged)[:40]):
+        assert (part := read_slice(whole + data, 0, END)).end_position == len(whole)
+        assert [position for _, position, _ in part.entries] == [0]
+        if size < 1 << 31:
+            with pytest.raises(StorageError, match="no record at position 7"):
+                read_slice(data, 7, END)
+        else:
+            assert read_slice(data, 7, END).wanted_bytes == size
+
+
+@pytest.mark.parametrize("size", [0, 26, 41, 1 << 31])
+def test_a_blank_with_a_damaged_size_skips_nothing_behind_its_segment(size: int) -> None:
+    whole = record(0, "paid")
+    blank, end = bytearray(pack_blank(len(whole), 40)), len(whole) + 40
+    assert read_slice(whole + bytes(blank), 0, end).end_position == end
+    blank[4:8] = size.to_bytes(4, "big")
+    assert read_slice(whole + bytes(blank), 0, end).end_position == len(whole)
+    with pytest.raises(StorageError, match=f"no record at position {len(whole)}"):
+        read_slice(bytes(blank), len(whole), end)
+
+
+async def test_only_a_damaged_record_is_missing_in_the_index(tmp_path: Path) -> None:
+    keys = ["one", "two", "three", "four", "five"]
+    async with indexer_of(tmp_path, keys) as indexer:
+        size = len(records(["one", "two"]))
+        path = tmp_path / "commitlog" / f"{0:020d}"
+        with path.open("r+b") as log:
+            log.seek(size + 4)
+            log.write(bytes(4))
+        await indexer.open()
+        found = [len(await positions(indexer, key, keys)) for key in keys]
+        assert found == [1, 1, 0, 1, 1]
+        await indexer.close()
 
 
 @pytest.mark.parametrize("is_busy", [False, True])

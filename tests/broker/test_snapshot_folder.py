@@ -57,6 +57,13 @@ class Stand:
         assert topics == seal_state(b'{"n":%d}' % len(data))
         return data
 
+    def state(self) -> tuple[bytes, bool]:
+        """Return what the broker's folder contains: the log, and whether there are files of later."""
+        assert not self.files.exists(f"/store/{RESTORING}/plan")
+        data, topics = self.files.read_bytes(DATA), self.files.read_bytes(TOPICS)
+        assert topics == seal_state(b'{"n":%d}' % len(data))
+        return data, self.files.exists("/store/deletedTopics")
+
     def leftovers(self) -> list[str]:
         """Return all folders of the snapshot that aren't the ones that it is."""
         return [name for name in self.files.list_folder("/store/snapshots/base") if name != "info"][1:]
@@ -87,6 +94,22 @@ def in_step(number: int, error: Callable[[], BaseException], lasts: bool = True)
             raise error()
 
     return strike
+
+
+def restored() -> tuple[Stand, list[tuple[str, str]]]:
+    """Return a broker whose snapshot is about to be restored, and the steps of that."""
+    steps: list[tuple[str, str]] = []
+    for is_dry in (True, False):
+        stand = Stand()
+        stand.fill(OLD)
+        stand.save()
+        stand.fill(NEW)
+        stand.files.replace("/store/deletedTopics", b"later")
+        stand.folder.stage("base")
+        if is_dry:
+            stand.disk.before = lambda *step: steps.append(step)
+            stand.folder.put_back()
+    return stand, steps
 
 
 def disk_failure() -> OSError:
@@ -167,3 +190,100 @@ def test_a_flipped_bit_in_what_a_snapshot_says_is_seen_before_anything_is_replac
                 stand.folder.stage("base")
             stand.disk.rot(path, at, 1 << at % 8)
     assert stand.saved() == OLD
+
+
+def test_only_the_brokers_own_files_are_saved_and_restored() -> None:
+    stand = Stand()
+    stand.fill(OLD)
+    for path in ("/store/application.yml", "/store/mine/notes", "/store/lost+found/1"):
+        stand.files.make_folder(path.rpartition("/")[0])
+        stand.files.replace(path, b"first")
+    assert stand.save().size_bytes == len(OLD) + stand.disk.files[TOPICS].size
+    stand.fill(NEW)
+    stand.files.make_folder("/store/broker-b/commitlog")
+    stand.files.replace("/store/broker-b/commitlog/0", b"another broker's")
+    stand.files.replace("/store/application.yml", b"edited")
+    stand.files.remove_folder("/store/mine")
+    stand.folder.stage("base")
+    stand.folder.put_back()
+    assert stand.state() == (OLD, False)
+    assert stand.files.read_bytes("/store/broker-b/commitlog/0") == b"another broker's"
+    assert stand.files.read_bytes("/store/application.yml") == b"edited"
+    assert stand.files.list_folder("/store/mine") == []
+    assert stand.files.read_bytes("/store/lost+found/1") == b"first"
+
+
+def test_a_snapshot_of_an_older_version_with_other_files_is_restored_without_them() -> None:
+    stand = Stand()
+    stand.fill(OLD)
+    stand.save()
+    stand.files.replace("/store/snapshots/base/files/application.yml", b"first")
+    stand.files.replace("/store/application.yml", b"edited")
+    stand.folder.stage("base")
+    stand.folder.put_back()
+    assert stand.files.read_bytes("/store/application.yml") == b"edited"
+
+
+def test_a_plan_that_an_older_version_began_loses_no_file() -> None:
+    """It had removed a user's file, whose only copy is the one in the snapshot, and not another one."""
+    stand = Stand()
+    stand.fill(OLD)
+    for name in ("mine", "kept"):
+        stand.files.make_folder(f"/store/{RESTORING}/files")
+        stand.files.replace(f"/store/{RESTORING}/files/{name}", b"first")
+    stand.files.replace("/store/kept", b"edited")
+    stand.files.replace(f"/store/{RESTORING}/plan", b'["commitlog","config","kept","mine"]')
+    assert stand.folder.finish()
+    assert stand.state() == (OLD, False)
+    assert (stand.files.read_bytes("/store/mine"), stand.files.read_bytes("/store/kept")) == (b"first", b"edited")
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from then on"])
+def test_an_error_in_any_step_of_a_restore_leaves_one_whole_state(lasts: bool) -> None:
+    _, steps = restored()
+    outcomes = []
+    for at in range(len(steps)):
+        stand, _ = restored()
+        stand.disk.before = in_step(at, disk_failure, lasts)
+        outcome, reported = "restored", ""
+        try:
+            stand.folder.put_back()
+        except StorageError as error:
+            outcome = "partly" if stand.folder.is_partly_restored() else "unchanged"
+            reported = str(error)
+        stand.disk.before = None
+        words = {"restored": "", "partly": "only partly restored in /store", "unchanged": "nothing was changed"}
+        assert words[outcome] in reported
+        if outcome == "partly":
+            for refused in (stand.save, lambda stand=stand: stand.folder.stage("base")):
+                with pytest.raises(StorageError, match="only partly restored in /store: restart the broker"):
+                    refused()
+            assert stand.folder.finish()
+        assert stand.state() == ((NEW, True) if outcome == "unchanged" else (OLD, False)), (at, steps[at])
+        outcomes.append(outcome)
+        stand.folder.stage("base")
+        stand.folder.put_back()
+        assert stand.state() == (OLD, False)
+        assert not stand.files.exists(f"/store/{RESTORING}")
+    assert set(outcomes) == {"unchanged", "partly", "restored"}
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+def test_a_kill_at_any_step_of_a_restore_leaves_one_whole_state(power_loss: bool) -> None:
+    _, steps = restored()
+    outcomes = []
+    for at in range(len(steps)):
+        stand, _ = restored()
+        stand.disk.before = in_step(at, ProcessKilled)
+        with pytest.raises(ProcessKilled):
+            stand.folder.put_back()
+        stand.disk.before = None
+        stand.process.die([])
+        if power_loss:
+            stand.disk.lose_power(None)
+        stand.begin()
+        is_finished = stand.folder.finish()
+        outcomes.append(stand.state())
+        assert outcomes[-1] in ([(OLD, False)] if is_finished else [(OLD, False), (NEW, True)]), (at, steps[at])
+    assert outcomes == sorted(outcomes)  # Up to one step the state before it, then the snapshot.
+    assert set(outcomes) == {(OLD, False), (NEW, True)}

@@ -11,7 +11,9 @@ from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.send import SendMessage
+from staticfire.protocol.requests.upkeep import DeleteExpired
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.logged import LogLine
 from tests.scenarios.simulated_cluster import NAMESRV
 from tests.scenarios.test_transactions import HOUR_MS, UNKNOWN, Stand, ending
@@ -109,3 +111,32 @@ async def test_transactions_stay_open_while_they_cant_be_moved_away(
         await stand.advance(HOUR_MS)
         await stand.world.run_for(seconds=5)
     assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.row("F2")
+async def test_retention_goes_on_after_a_queue_of_waiting_messages_could_not_be_read(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    broker = BrokerStand(world, mapped_file_size_commit_log=64 * 1024, clean_file_forcibly_keep_bytes=100 * 1024)
+    await broker.start()
+    await broker.put_topic("orders")
+    assert (await broker.send("orders", b"waits", DELAY="18")).code == 0
+    assert (await broker.send("orders", b"waits", TIMER_DELAY_SEC="7200")).code == 0
+    await broker.restart()
+    for _ in range(30):
+        assert (await broker.send("orders", bytes(10_000))).code == 0
+    world.disk(NAME).on_read = no_file_of("SCHEDULE_TOPIC_XXXX")
+    world.disk(NAME).others_bytes = world.disk(NAME).total_bytes  # Old messages are removed, also if one waits.
+    await world.run_for(seconds=40)
+    assert [line.fields["error"] for line in logged if line.event == "retention_failed"] == [
+        "[Errno 24] Too many open files: '/store/consumequeue/SCHEDULE_TOPIC_XXXX/17/00000000000000000000'"
+    ]
+    assert world.failures(NAME) == []
+    assert (await broker.ask(DeleteExpired())).code != 0
+    world.disk(NAME).on_read = None
+    world.disk(NAME).others_bytes = 0
+    await world.run_for(seconds=40)
+    lost = {line.event: line.fields for line in logged if line.event in ("delayed_messages_lost", "timers_lost")}
+    assert (lost["delayed_messages_lost"]["by_level"], lost["timers_lost"]["messages"]) == ({18: 1}, 1)
+    assert (await broker.send("orders", b"last")).code == 0
+    await broker.close()

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from staticfire.protocol.names import HALF_TOPIC
+from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
 from staticfire.protocol.requests.transactions import EndTransaction
@@ -142,3 +144,24 @@ async def test_dead_letters_have_the_permission_that_is_set(world: SimulatedWorl
     await stand.start()
     assert await queues_of(stand, "%DLQ%billing") == (1, 1, 2)
     await stand.close()
+
+
+@pytest.mark.row("S1")
+async def test_a_reset_removes_what_a_deleted_topic_got_later(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await stand.put_topic("orders")
+    assert (await stand.send("orders", b"delayed", DELAY="2")).code == 0
+    assert (await stand.send("orders", b"timed", TIMER_DELAY_SEC="6")).code == 0
+    half = await stand.send("orders", b"committed", TRAN_MSG="true", PGROUP="producers", UNIQ_KEY="id")
+    assert (await stand.ask(DeleteTopic("orders"))).code == 0
+    assert half.code == 0
+    (waiting,) = await stand.stored(HALF_TOPIC)
+    end = EndTransaction("producers", waiting.queue_offset, waiting.log_position, int(TransactionKind.COMMIT))
+    assert (await stand.ask(end)).code == 0
+    await world.run_for(seconds=12)
+    stand.broker.state.machine.files.make_folder("/store/consumequeue/lost+found")
+    assert (await stand.ask(Reset())).code == 0
+    for _ in range(2):
+        await stand.put_topic("orders")
+        assert await stand.bodies("orders") == []
+        await stand.restart()
+    assert stand.broker.state.machine.files.exists("/store/consumequeue/lost+found")

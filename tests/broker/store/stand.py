@@ -95,10 +95,12 @@ class StoreStand:
     def append(self, body: bytes, topic: str = "orders", queue_id: int = 0, tag: str = "", **fields: Any) -> Sent:
         sent = Sent(body)
         properties = f"TAGS\x01{tag}\x02".encode() if tag else b""
-        given = {"sys_flag": 0, "stored_ms": self.stored_ms, "on_stored": note, "wait_flush": True, **fields}
+        given = {
+            "sys_flag": 0, "stored_ms": self.stored_ms, "on_stored": note, "wait_flush": True, "mark": 0, **fields
+        }  # fmt: skip
         new = NewRecord(
             self.store.queue(topic, queue_id), properties, java_hash(tag) if tag else 0, body, 5, HOST,
-            given["sys_flag"], wait_flush=given["wait_flush"],
+            given["sys_flag"], prepared_position=given["mark"], wait_flush=given["wait_flush"],
         )  # fmt: skip
         sent.log_position = self.store.put(new, MessageMs(given["stored_ms"]), given["on_stored"], sent)
         return sent
