@@ -18,7 +18,7 @@ from staticfire.protocol.requests.snapshots import SnapshotsAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 SnapshotCalls = Callable[[Call], None]
-"""Saves, restores or removes a snapshot, and answers the request later; one request at a time. Meanwhile the core of
+"""Saves, keeps, restores or removes a snapshot, and answers the request later; one request at a time. Meanwhile the core of
 the broker that received the request may be replaced."""
 
 
@@ -36,6 +36,7 @@ class SnapshotHandlers:
         dispatcher.handle(RequestCode.RESTORE_SNAPSHOT, self._change)
         dispatcher.handle(RequestCode.GET_SNAPSHOTS, self.all)
         dispatcher.handle(RequestCode.REMOVE_SNAPSHOT, self._change)
+        dispatcher.handle(RequestCode.KEEP_SNAPSHOT, self._change)
 
     async def all(self, call: Call) -> Answer:
         """Return the list of snapshots."""

@@ -1,4 +1,4 @@
-"""Save, restore or remove one snapshot, from its request to its response.
+"""Save, keep, restore or remove one snapshot, from its request to its response.
 
 To save or restore one, the core of the broker ends, and a new one begins.
 """
@@ -14,6 +14,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.requests.snapshots import (
+    KeepSnapshot,
     RemoveSnapshot,
     RestoredAnswer,
     RestoredSnapshot,
@@ -27,18 +28,22 @@ log = logger("broker")
 
 
 async def change(
-    request: SaveSnapshot | RestoreSnapshot | RemoveSnapshot, tables: BrokerTables, core: NextCore
+    request: SaveSnapshot | KeepSnapshot | RestoreSnapshot | RemoveSnapshot, tables: BrokerTables, core: NextCore
 ) -> Answer:
-    """Save, restore or remove; return the response. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
+    """Save, keep, restore or remove; return the response. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
     state = tables.state
     machine, settings = state.machine, state.settings
     folder = SnapshotFolder(machine.files, settings.store_path_root_dir)
     check_name(request.name)
     if isinstance(request, RemoveSnapshot):
-        await machine.workers.run(folder.remove, request.name)
+        await machine.workers.run(folder.remove, request.name, request.pending)
+        return Answer()
+    if isinstance(request, KeepSnapshot):
+        await machine.workers.run(folder.keep, request.name, request.saved_ms, request.save_id)
         return Answer()
     _require_allowed(tables, core)
     is_save = isinstance(request, SaveSnapshot)
+    pending = isinstance(request, SaveSnapshot) and request.pending
     if not is_save:
         await machine.workers.run(folder.stage, request.name)
     info = describe(tables, request.name) if is_save else await machine.workers.run(folder.info, request.name)
@@ -51,7 +56,7 @@ async def change(
     try:
         await core.end()
         if is_save:
-            info = await machine.workers.run(folder.save, info)
+            info = await machine.workers.run(folder.save, info, pending)
         else:
             await machine.workers.run(begin_other_log, machine.files, settings.store_path_root_dir)
             await machine.workers.run(folder.put_back)

@@ -3,6 +3,7 @@
     <folder>/snapshots/<name>/files/...      copies of the broker's data: log, queues, small state, key index
     <folder>/snapshots/<name>/files-2/...    the same, if the snapshot has replaced one in `files`
     <folder>/snapshots/<name>/info           its description, and which of the two folders is valid; required
+    <folder>/snapshots/.<name>/...           a pending one, until the other brokers have saved their parts, too
     <folder>/restoring/files/...             copies that are about to be moved into place
     <folder>/restoring/plan                  their names; written when all of them exist
     <folder>/restoring/before/...            what they replace, until all of them are in place
@@ -39,6 +40,8 @@ SNAPSHOTS, RESTORING = "snapshots", "restoring"
 # The files and folders that belong to a snapshot.
 OWN_NAMES = (*sorted(STORE_NAMES), "config")
 SNAPSHOTS_MAX = 1_000
+# Before the name of a pending snapshot; no name begins with it.
+PENDING = "."
 # The folders for the copies. A snapshot that replaces another one uses the folder that the other one doesn't use.
 FILES = ("files", "files-2")
 
@@ -75,7 +78,8 @@ class SnapshotFolder:
 
     def all(self) -> list[SnapshotInfo]:
         """Return all snapshots, by name. Raises: StorageError, OSError."""
-        read = [self._read(name) for name in self._files.list_folder(self._snapshots)]
+        names = [name for name in self._files.list_folder(self._snapshots) if not name.startswith(PENDING)]
+        read = [self._read(name) for name in names]
         return [kept.info for kept in read if kept is not None]  # Incomplete and removed snapshots don't count.
 
     def _is_whole(self, name: str) -> bool:
@@ -100,36 +104,62 @@ class SnapshotFolder:
     def _find(self, name: str) -> KeptInfo:
         found = self._read(check_name(name))
         if found is None:
-            names = [each for each in self._files.list_folder(self._snapshots) if self._is_whole(each)]
+            folders = self._files.list_folder(self._snapshots)
+            names = [each for each in folders if self._is_whole(each) and not each.startswith(PENDING)]
             there = f"the snapshots are {', '.join(names)}" if names else "there are no snapshots"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"there is no snapshot {name}: {there}")
         return found
 
-    def remove(self, name: str) -> None:
-        """Remove a snapshot. Raises: BrokerAnswer (there is none), OSError."""
-        self.info(name)
+    def remove(self, name: str, pending: bool = False) -> None:
+        """Remove a snapshot, or the pending one of that name. Raises: BrokerAnswer (there is none), OSError."""
+        if pending:
+            name = PENDING + check_name(name)
+        else:
+            self.info(name)
         self._files.remove(f"{self._snapshots}/{name}/info")
         self._files.remove_folder(f"{self._snapshots}/{name}")
 
     # -- saving --------------------------------------------------------------------------------------------------
 
-    def save(self, info: SnapshotInfo) -> SnapshotInfo:
-        """Copy everything, then replace a snapshot of the same name. Raises: StorageError.
+    def save(self, info: SnapshotInfo, pending: bool = False) -> SnapshotInfo:
+        """Copy everything, then replace a snapshot of the same name, or the pending one. Raises: StorageError.
 
         After an error, the old or the new snapshot exists.
         """
-        begun, place = f"{self._restoring}/saving", f"{self._snapshots}/{check_name(info.name)}"
+        begun, name = f"{self._restoring}/saving", (PENDING if pending else "") + check_name(info.name)
         self._require_no_plan()
         try:
-            if not self._files.exists(place) and len(self._files.list_folder(self._snapshots)) >= SNAPSHOTS_MAX:
+            if (
+                not self._files.exists(f"{self._snapshots}/{name}")
+                and len(self._files.list_folder(self._snapshots)) >= SNAPSHOTS_MAX
+            ):
                 raise StorageError(f"the limit of {SNAPSHOTS_MAX} snapshots is reached: remove one first")
             info = msgspec.structs.replace(info, size_bytes=self._copy_all(begun))
-            self._put_in_place(begun, place, info)
+            self._put_in_place(f"{begun}/files", name, info)
         except OSError as error:
             self._drop(begun)
             raise StorageError(f"the snapshot {info.name} can't be saved: {os_words(error)}") from error
         self._drop(self._restoring)
         return info
+
+    def keep(self, name: str, saved_ms: int, save_id: str) -> None:
+        """Let the pending snapshot replace the one of its name. Raises: BrokerAnswer (there is none), StorageError.
+
+        After an error, the old or the new snapshot exists.
+        """
+        waiting = PENDING + check_name(name)
+        found = self._read(waiting)
+        if found is None or found.info.saved_ms != saved_ms:
+            words = f"there is no pending snapshot {name} of that time: it was saved once more, or removed"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        place = f"{self._snapshots}/{waiting}"
+        try:
+            self._files.remove(f"{place}/info")  # From now on it isn't whole.
+            info = msgspec.structs.replace(found.info, save_id=save_id)
+            self._put_in_place(f"{place}/{found.files}", name, info)
+        except OSError as error:
+            raise StorageError(f"the snapshot {name} can't be saved: {os_words(error)}") from error
+        self._drop(place)
 
     def _copy_all(self, begun: str) -> int:
         """Copy everything that belongs to a snapshot; return the number of bytes. Raises: OSError."""
@@ -142,9 +172,9 @@ class SnapshotFolder:
             files.sync_folder(folder)
         return size_bytes
 
-    def _put_in_place(self, begun: str, place: str, info: SnapshotInfo) -> None:
+    def _put_in_place(self, copies: str, name: str, info: SnapshotInfo) -> None:
         """Make the copies the snapshot, in place of its old ones. Raises: OSError."""
-        files, old = self._files, self._files_of(info.name)
+        files, old, place = self._files, self._files_of(name), f"{self._snapshots}/{name}"
         new = min((name for name in FILES if name != old), key=lambda name: files.exists(f"{place}/{name}"))
         files.make_folder(place)
         # After this, the current `info` is safely on the disk, so the folder that it doesn't name may be removed.
@@ -153,20 +183,20 @@ class SnapshotFolder:
             files.sync_folder(folder)
         try:
             files.remove_folder(f"{place}/{new}")
-            files.move(f"{begun}/files", f"{place}/{new}")
-            for folder in (place, begun):
+            files.move(copies, f"{place}/{new}")
+            for folder in (place, copies.rpartition("/")[0]):
                 files.sync_folder(folder)
             kept = {**msgspec.to_builtins(info), "files": new}
             replace_state_file(files, f"{place}/info", msgspec.json.encode(kept))
         except OSError:
             if not files.exists(f"{place}/info"):
                 self._drop(place)
-            elif self._files_of(info.name) == old:
+            elif self._files_of(name) == old:
                 self._drop(f"{place}/{new}")
             raise
-        for name in files.list_folder(place):
-            if name not in ("info", new):
-                self._drop(f"{place}/{name}")
+        for each in files.list_folder(place):
+            if each not in ("info", new):
+                self._drop(f"{place}/{each}")
 
     def _files_of(self, name: str) -> str:
         """Return the folder with the copies of a snapshot; empty if there is none or it can't be read."""

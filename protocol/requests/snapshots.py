@@ -38,6 +38,8 @@ class SnapshotInfo(msgspec.Struct, rename="camel", gc=False):
     messages: int = 0
     """The number of messages in all queues of these topics."""
     size_bytes: int = 0
+    save_id: str = ""
+    """What the parts of one save have in common, if the cluster has several brokers."""
 
 
 class SnapshotAnswer(Answer, rename="camel"):
@@ -70,9 +72,11 @@ class SnapshotsAnswer(Answer, rename="camel"):
 
 @request(RequestCode.SAVE_SNAPSHOT, answer=SnapshotAnswer)
 class SaveSnapshot(Request, rename="camel"):
-    """Put everything away as it is now; a snapshot of that name is replaced."""
+    """Put everything away as it is now; a snapshot of that name is replaced, unless `pending`."""
 
     name: str
+    pending: bool = False
+    """Put it next to the snapshot of that name, until `KeepSnapshot`."""
 
 
 @request(RequestCode.RESTORE_SNAPSHOT, answer=RestoredAnswer)
@@ -92,3 +96,16 @@ class RemoveSnapshot(Request, rename="camel"):
     """Remove one."""
 
     name: str
+    pending: bool = False
+    """Remove the pending one of that name."""
+
+
+@request(RequestCode.KEEP_SNAPSHOT)
+class KeepSnapshot(Request, rename="camel"):
+    """Let a pending snapshot replace the one of its name: all brokers have saved their parts."""
+
+    name: str
+    saved_ms: int
+    """When it was saved: another one may be pending meanwhile."""
+    save_id: str
+    """What it has in common with the parts of the other brokers."""

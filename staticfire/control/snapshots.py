@@ -1,7 +1,8 @@
 """Save a cluster under a name and restore it, in about twenty milliseconds; clients stay connected.
 
-Each broker keeps its own snapshot, below its folder. A snapshot exists if every broker has it. Fault rules are removed
-before a restore, since a rule may affect any of these requests. Brokers are restored in parallel: a program that sends
+Each broker keeps its own part, below its folder. A snapshot exists if every broker has a part of the same save. A save
+that replaces a snapshot is pending at each broker, until all have saved their parts: if one can't, the old snapshot
+remains. Fault rules are removed before a restore, since a rule may affect any of these requests. Brokers are restored in parallel: a program that sends
 meanwhile may reach one broker before its restore and another after it.
 """
 
@@ -15,6 +16,7 @@ from staticfire.protocol.errors import ClientError, UsageError, broker_answer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
 from staticfire.protocol.requests.snapshots import (
     GetSnapshots,
+    KeepSnapshot,
     RemoveSnapshot,
     RestoredAnswer,
     RestoreSnapshot,
@@ -28,6 +30,7 @@ from staticfire.runtime.pool import ConnectionPool
 
 # A copy of many gigabytes takes minutes.
 TIMEOUT_MS = 600_000
+DISCARD_TIMEOUT_MS = 1_000
 DEFAULT_NAME = "default"
 
 
@@ -39,8 +42,32 @@ async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEF
     fault = snapshot_name_fault(name)
     if fault is not None:
         raise UsageError(fault)
-    answers = await _ask_all(pool, brokers.values(), SaveSnapshot(name), f"snapshot {name}")
-    return _shown(name, [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)])
+    what = f"snapshot {name}"
+    if len(brokers) == 1:
+        return _shown(name, _saved_by(await _ask_all(pool, brokers.values(), SaveSnapshot(name), what)))
+    try:
+        answers = await _ask_all(pool, brokers.values(), SaveSnapshot(name, pending=True), what)
+    except BaseException:
+        await _discard(pool, brokers, name)
+        raise
+    infos = _saved_by(answers)
+    # A broker that dies now may keep its old part. Then the parts have different ids, which a restore notices.
+    save_id = "-".join(str(info.saved_ms) for info in infos)
+    for address, info in zip(brokers.values(), infos, strict=True):
+        await _ask_all(pool, [address], KeepSnapshot(name, info.saved_ms, save_id), what)
+    return _shown(name, infos)
+
+
+def _saved_by(answers: list[Answer]) -> list[SnapshotInfo]:
+    return [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)]
+
+
+async def _discard(pool: ConnectionPool, brokers: Mapping[str, str], name: str) -> None:
+    """Remove the pending parts. A broker that doesn't respond replaces its part at the next save."""
+    removing = (
+        pool.ask(address, RemoveSnapshot(name, pending=True), DISCARD_TIMEOUT_MS) for address in brokers.values()
+    )
+    await asyncio.gather(*removing, return_exceptions=True)
 
 
 async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name: str = DEFAULT_NAME) -> dict[str, Any]:
@@ -55,6 +82,12 @@ async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name:
         names = sorted({info.name for infos in there.values() for info in infos})
         has = f"there are {', '.join(names)}" if names else "no snapshot is saved"
         raise ClientError(f"there is no snapshot {name} on {', '.join(without)}: {has}; save one first")
+    parts = {broker: info for broker, infos in there.items() for info in infos if info.name == name}
+    if not _belong_together(parts.values()):
+        raise ClientError(
+            f"snapshot {name} has parts of different saves: {', '.join(sorted(parts))}; a save of it ended halfway, so "
+            "save it once more"
+        )
     answers = await _ask_all(pool, brokers.values(), RestoreSnapshot(name), f"snapshot {name}")
     bodies = [answer.body for answer in answers if isinstance(answer, RestoredAnswer)]
     there_now = {topic for body in bodies for topic in body.snapshot.topics}
@@ -73,7 +106,16 @@ async def saved(pool: ConnectionPool, brokers: Mapping[str, str]) -> list[dict[s
     for infos in there.values():
         for info in infos:
             by_name.setdefault(info.name, []).append(info)
-    return [_shown(name, infos) for name, infos in sorted(by_name.items()) if len(infos) == len(brokers)]
+    return [
+        _shown(name, infos)
+        for name, infos in sorted(by_name.items())
+        if len(infos) == len(brokers) and _belong_together(infos)
+    ]
+
+
+def _belong_together(parts: Iterable[SnapshotInfo]) -> bool:
+    """Return whether the parts of the brokers are of the same save."""
+    return len({part.save_id for part in parts}) <= 1
 
 
 async def remove(pool: ConnectionPool, brokers: Mapping[str, str], name: str) -> None:

@@ -19,14 +19,16 @@ from tests.broker.store.stand import STOPPED
 pytestmark = pytest.mark.row("S8")
 
 OLD, NEW, NEWER = b"old", b"newer and longer", b"the newest"
+BOTH_WAYS = pytest.mark.parametrize("pending", [False, True], ids=["at once", "pending"])
 DATA, TOPICS = "/store/commitlog/0", "/store/config/topics.json"
 
 
 class Stand:
     """One disk; `folder` is that of the process that lives at the moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, pending: bool = False) -> None:
         self.disk = Disk("disk")
+        self._pending = pending
         self._lives = 0
         self.begin()
 
@@ -45,7 +47,10 @@ class Stand:
             self.files.sync_folder(folder)
 
     def save(self, name: str = "base") -> SnapshotInfo:
-        return self.folder.save(SnapshotInfo(name, 1, 2))
+        saved = self.folder.save(SnapshotInfo(name, 1, 2), self._pending)
+        if self._pending:
+            self.folder.keep(name, saved.saved_ms, "of all brokers")
+        return saved
 
     def saved(self, name: str = "base") -> bytes:
         """Return what comes back when the snapshot is staged."""
@@ -66,14 +71,18 @@ class Stand:
 
     def leftovers(self) -> list[str]:
         """Return all folders of the snapshot that aren't the ones that it is."""
-        return [name for name in self.files.list_folder("/store/snapshots/base") if name != "info"][1:]
+        others = [name for name in self.files.list_folder("/store/snapshots") if name != "base"]
+        return others + [name for name in self.files.list_folder("/store/snapshots/base") if name != "info"][1:]
 
 
-def replaced() -> tuple[Stand, list[tuple[str, str]]]:
-    """Return a broker whose snapshot is about to be replaced, and the steps of that."""
+def replaced(pending: bool = False) -> tuple[Stand, list[tuple[str, str]]]:
+    """Return a broker whose snapshot is about to be replaced, and the steps of that.
+
+    `pending`: it is saved next to the old one first, as in a cluster of several brokers.
+    """
     steps: list[tuple[str, str]] = []
     for is_dry in (True, False):
-        stand = Stand()
+        stand = Stand(pending)
         stand.fill(OLD)
         stand.save()
         stand.fill(NEW)
@@ -116,12 +125,13 @@ def disk_failure() -> OSError:
     return OSError(errno.EIO, "Input/output error")
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("lasts", [False, True], ids=["once", "from then on"])
-def test_an_error_in_any_step_leaves_the_old_or_the_new_one(lasts: bool) -> None:
-    _, steps = replaced()
+def test_an_error_in_any_step_leaves_the_old_or_the_new_one(lasts: bool, pending: bool) -> None:
+    _, steps = replaced(pending)
     outcomes = []
     for at in range(len(steps)):
-        stand, _ = replaced()
+        stand, _ = replaced(pending)
         stand.disk.before = in_step(at, disk_failure, lasts)
         try:
             stand.save()
@@ -140,13 +150,14 @@ def test_an_error_in_any_step_leaves_the_old_or_the_new_one(lasts: bool) -> None
     assert OLD in outcomes
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("end", ["killed", "without power", "torn"])
-def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(end: str) -> None:
-    _, steps = replaced()
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(end: str, pending: bool) -> None:
+    _, steps = replaced(pending)
     outcomes = []
     for at in range(len(steps)):
         for seed in range(8 if end == "torn" else 1):
-            stand, _ = replaced()
+            stand, _ = replaced(pending)
             stand.disk.before = in_step(at, ProcessKilled)
             with pytest.raises(ProcessKilled):
                 stand.save()

@@ -338,3 +338,34 @@ async def test_requests_of_a_client_that_leaves_while_they_wait_for_a_snapshot_l
     assert (await saving)["messages"] == 1
     assert "billing" not in shop.brokers["broker-a"].tables.groups.consumers.consumer_table
     assert (await pool.ask(address, pop, 3_000)).code == 0
+
+
+async def test_a_save_that_one_broker_refuses_keeps_the_old_snapshot_of_that_name(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    pool, servers = shop.producer.client.pool, addresses(shop)
+    await shop.send_many(8)
+    await put_away(shop)
+    await shop.send_many(12)
+    rule = FaultRule(number=1, action="delay", delay_ms=1)
+    assert (await pool.ask(servers["broker-b"], AddFault(body=rule), 5_000)).code == 0
+    with pytest.raises(BrokerAnswer, match="fault rules are active"):
+        await put_away(shop)
+    assert (await pool.ask(servers["broker-b"], RemoveFault(), 5_000)).code == 0
+    (there,) = await saved(pool, servers)
+    assert there["messages"] == 8
+    assert [info.name for info in (await pool.ask(servers["broker-a"], GetSnapshots(), 5_000)).body] == ["base"]
+    await put_back(shop)
+    assert sum(shop.ends().values()) == 8
+
+
+async def test_parts_of_different_saves_are_no_snapshot(world: SimulatedWorld, shop: Shop) -> None:
+    pool, servers = shop.producer.client.pool, addresses(shop)
+    await put_away(shop)
+    assert (await pool.ask(servers["broker-b"], SaveSnapshot("base"), 5_000)).code == 0  # One alone.
+    assert await saved(pool, servers) == []
+    with pytest.raises(ClientError, match="base has parts of different saves: broker-a, broker-b"):
+        await put_back(shop)
+    await put_away(shop)
+    assert [one["name"] for one in await saved(pool, servers)] == ["base"]
+    await put_back(shop)
