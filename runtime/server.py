@@ -161,6 +161,7 @@ class Server:
         self._note("tls_refused", address, reason)
 
     def rejected(self, connection: Connection, reason: str) -> None:
+        self._unfinished.forget(connection)  # A rejected connection drops its data.
         self._note("connection_rejected", connection.peer.address, reason)
 
     def _note(self, event: str, address: str, reason: str) -> None:
@@ -227,8 +228,8 @@ class Server:
         closed = 0
         for connection in list(self.connections):
             if not connection.was_heard:
+                closed += connection.is_open
                 connection.reject(f"nothing was received for {IDLE_MS_MAX // 1000} s")
-                closed += 1
             connection.was_heard = False
         return closed
 
