@@ -55,7 +55,10 @@ class TlsNetwork:
 
         Raises: OSError, TimeoutError, UsageError (a file can't be used, and none could be before).
         """
-        session = TlsSession(self._current_context(), is_server=False, host=host)
+        try:
+            session = TlsSession(self._current_context(), is_server=False, host=host)
+        except ValueError as error:
+            raise OSError(f"{host!r}:{port}: not a host: {error}") from None
         loop = asyncio.get_running_loop()
         opened: asyncio.Future[None] = loop.create_future()
 
