@@ -97,8 +97,10 @@ class Server:
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections at this address, too; return the port. Raises: OSError, UsageError (TLS)."""
-        if self._tls is not None and self._tls.settings.reads_files:
-            self._open_tls()
+        if self._tls is not None:
+            self._tls.settings.check_names()
+            if self._tls.settings.reads_files:
+                self._open_tls()
         listener = await self._machine.network.listen(self._accept, host, port, sock)
         self._listeners.append(listener)
         if self.port == 0:

@@ -74,6 +74,7 @@ class GrpcEndpoint:
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections at an address; 0.0.0.0 includes all addresses of IPv6. Raises: OSError, UsageError."""
+        self._tls.check_names()
         if self._tls.reads_files:
             self._open_tls()
         network = self._machine.network
