@@ -113,7 +113,7 @@ class Service:
             crash = self.crash
             if crash is None or starter is None:
                 raise
-            is_only_ours = starter.uncancel() <= cancels  # Otherwise somebody else has cancelled the start, too.
+            is_only_ours = starter.uncancel() <= cancels  # Otherwise the caller has cancelled the start, too.
             if isinstance(error, asyncio.CancelledError) and is_only_ours:
                 raise crash from None
             raise
