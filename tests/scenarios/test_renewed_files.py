@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.row("G6")
 NAMESRV, BROKER = "10.0.0.1", "10.0.0.2"
 
 
-def broker_settings(**tls: str) -> BrokerSettings:
+def broker_settings(**tls: Any) -> BrokerSettings:
     return BrokerSettings(namesrv_addr=f"{NAMESRV}:9876", store_path_root_dir="/store", broker_ip1=BROKER, **tls)
 
 
@@ -47,6 +48,6 @@ async def test_a_broker_registers_again_while_its_certificate_is_being_renewed(
 
 
 async def test_a_file_that_a_broker_needs_to_connect_prevents_its_start(world: SimulatedWorld, tmp_path: Path) -> None:
-    settings = broker_settings(tls_enable=True, tls_client_trust_cert_path=str(tmp_path / "none.pem"))  # type: ignore[arg-type]
+    settings = broker_settings(tls_enable=True, tls_client_trust_cert_path=str(tmp_path / "none.pem"))
     with pytest.raises(UsageError, match=r"none.pem \(tls.client.trustCertPath\) can't be read: No such file"):
         Broker(world.machine("broker", BROKER), settings)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.command import Answer
@@ -17,6 +16,7 @@ from staticfire.runtime.tls.layer import TlsLayer
 from staticfire.simulation.world import SimulatedWorld
 from tests.faults.recorder import Recorder, connect
 from tests.runtime.test_backpressure import SlowWire
+from tests.scenarios.logged import LogLine
 
 HOST = "10.0.0.1"
 ASK = codec_for(NATIVE).encode_request(GetMaxOffset("t", 0), 1, False)
@@ -58,24 +58,23 @@ def close_slow(server: Server) -> int:
     ("look", "data", "wait_s"), [(close_idle, ASK * 400, 0), (close_slow, ASK * 30 + UNFINISHED, 60)]
 )
 async def test_a_rejected_connection_ends_although_its_peer_reads_nothing(
-    world: SimulatedWorld, look: Callable[[Server], int], data: bytes, wait_s: int
+    world: SimulatedWorld, logged: list[LogLine], look: Callable[[Server], int], data: bytes, wait_s: int
 ) -> None:
     lost: list[Connection] = []
     server = await serve(world, lost.append)
     peer = await deaf_peer(world, data)
     await world.run_for(seconds=wait_s)
-    with capture_logs() as lines:
-        assert look(server) == 1
-        assert lost == []
-        for _ in range(3):  # It is neither rejected nor counted again meanwhile.
-            await world.run_for(seconds=2)
-            server.close_slow()
-            assert server.close_idle() == 0
-        await world.run_for(seconds=CLOSING_MS_MAX / 1_000 - 5)
-        assert (len(lost), len(server.connections)) == (1, 0)
-        await server.close()
+    assert look(server) == 1
+    assert lost == []
+    for _ in range(3):  # It is neither rejected nor counted again meanwhile.
+        await world.run_for(seconds=2)
+        server.close_slow()
+        assert server.close_idle() == 0
+    await world.run_for(seconds=CLOSING_MS_MAX / 1_000 - 5)
+    assert (len(lost), len(server.connections)) == (1, 0)
+    await server.close()
     peer.transport.abort()
-    assert [line["connections"] for line in lines if line["event"] == "connection_rejected"] == [1]
+    assert [line.fields["connections"] for line in logged if line.event == "connection_rejected"] == [1]
 
 
 async def test_a_peer_that_reads_gets_the_rest_of_a_closed_connection(world: SimulatedWorld) -> None:
@@ -108,10 +107,12 @@ def ends_in_tls(connection: Connection, wire: Any) -> None:
 class UnreadWire(SlowWire):
     """It never gets rid of what was written, so that `close` alone doesn't end it."""
 
-    is_aborted = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.aborted: list[bool] = []
 
     def abort(self) -> None:
-        self.is_aborted = True
+        self.aborted.append(True)
 
 
 @pytest.mark.parametrize("end", [lambda connection, wire: connection.eof_received(), fails_in_tls, ends_in_tls])
@@ -123,9 +124,9 @@ async def test_a_peer_that_ends_its_side_and_reads_nothing_is_cut_off(
     connection.data_received(ASK)
     end(connection, wire)
     await world.run_for(seconds=CLOSING_MS_MAX / 1_000 - 1)
-    assert not wire.is_aborted
+    assert wire.aborted == []
     await world.run_for(seconds=2)
-    assert wire.is_aborted
+    assert wire.aborted == [True]
     connection.connection_lost(None)
 
 
