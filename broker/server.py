@@ -61,7 +61,8 @@ class Broker(Service):
     def __init__(self, machine: Machine, settings: BrokerSettings, sock: socket.socket | None = None) -> None:
         """`sock`: a listening socket to use instead of opening the port.
 
-        Raises: UsageError (no folder, or that of another broker), StorageError (the last role can't be read).
+        Raises: UsageError (no folder, or that of another broker; a file of TLS that can't be used), StorageError (the
+        last role can't be read).
         """
         super().__init__()
         if not settings.store_path_root_dir:

@@ -8,6 +8,8 @@ from staticfire.protocol.errors import UsageError
 Address = tuple[str, int]
 
 PORT_DIGITS_MAX = 5
+# The length of a part of a host name, between two dots. Python's name lookup refuses a longer or an empty one.
+LABEL_CHARS_MAX = 63
 
 
 def parse_address(text: str, default_port: int | None = None) -> Address:
@@ -17,9 +19,23 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
         host, port = text.strip(), str(default_port)
     host = host.removeprefix("[").removesuffix("]")
     is_port = port.isdecimal() and len(port) <= PORT_DIGITS_MAX and int(port) <= 65535
-    if not host or any(map(str.isspace, host)) or not is_port:
+    if not _is_host(host) or not is_port:
         raise UsageError(f"{text!r} is not an address; write host:port, for example 127.0.0.1:9876")
     return host, int(port)
+
+
+def _is_host(host: str) -> bool:
+    """Return whether a host can be looked up: it is an IP address, or it may be a name."""
+    if not host or " " in host or not host.isprintable():
+        return False
+    if ":" in host:
+        return True
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            return False
+    return all(0 < len(label) <= LABEL_CHARS_MAX for label in host.removesuffix(".").split("."))
 
 
 def parse_addresses(text: str) -> list[Address]:

@@ -1,9 +1,12 @@
 """The machine of a client: its connections speak TLS, if that is wanted. A broker is a client of its nameservers."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.tls.settings import TlsClient, TlsSettings, environment_tls
+
+if TYPE_CHECKING:
+    from staticfire.runtime.tls.network import TlsNetwork
 
 
 def client_machine(tls: TlsClient | Literal[False] | None = None) -> Machine:
@@ -17,15 +20,25 @@ def client_machine(tls: TlsClient | Literal[False] | None = None) -> Machine:
 
 
 def connecting(machine: Machine, settings: TlsSettings) -> Machine:
-    """Return the machine for the connections that a server opens: with TLS, if its settings say so."""
-    return with_client(machine, settings.as_client())
+    """Return the machine for the connections that a server opens: with TLS, if its settings say so.
+
+    Raises: UsageError (a file of its TLS can't be used).
+    """
+    tls = settings.as_client()
+    if tls is None:
+        return machine
+    network = _tls_network(machine, tls)
+    network.check()
+    return machine._replace(network=network)
 
 
 def with_client(machine: Machine, tls: TlsClient | None) -> Machine:
     """Return the machine, with connections through TLS if `tls` isn't None."""
-    if tls is None:
-        return machine
+    return machine if tls is None else machine._replace(network=_tls_network(machine, tls))
+
+
+def _tls_network(machine: Machine, tls: TlsClient) -> "TlsNetwork":
     from staticfire.runtime.tls.network import TlsNetwork  # Imported here, because plain text doesn't need OpenSSL.
 
     network = machine.network
-    return machine._replace(network=TlsNetwork(network.plain if isinstance(network, TlsNetwork) else network, tls))
+    return TlsNetwork(network.plain if isinstance(network, TlsNetwork) else network, tls)

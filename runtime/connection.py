@@ -52,6 +52,9 @@ LONG_BYTES = 32 * 1024
 # The same limit as a number of responses: two pulls of 32 messages are sent while the next ones are looked up.
 PIECES_MAX = 64
 _NO_LIMIT = 1 << 62
+# How long a connection that is being closed may take to send its last bytes. A peer that reads none of them would keep
+# it, and its memory, for ever.
+CLOSING_MS_MAX = 10_000
 
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 
@@ -117,6 +120,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         # The transport itself, which an outlet or TLS may cover.
         self._wire: asyncio.Transport | None = None
         self._rejected_for = ""
+        self._closing: asyncio.TimerHandle | None = None
 
     @property
     def peer(self) -> Peer:
@@ -163,8 +167,15 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             first = self._reader.take_first()
             self.transport = self._dispatcher.outlet(self, cover(self._wire, first))
 
+    def eof_received(self) -> bool | None:
+        # The transport closes itself, as soon as it has sent what it has.
+        self._limit_closing()
+        return None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = self._wire = None
+        if self._closing is not None:
+            self._closing.cancel()
         if self._dispatcher.heard_last is self:
             self._dispatcher.heard_last = None
         self._reader.clear()
@@ -457,17 +468,27 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         return self.transport is not None and not self.transport.is_closing()
 
     def reject(self, words: str) -> None:
-        """Close the connection because of what the peer sent."""
-        self._rejected_for = words
-        if self._owner is not None:
-            self._owner.rejected(self, words)
+        """Close the connection because of what the peer sent, and drop what isn't handled yet.
+
+        If it is being closed, no other reason is reported.
+        """
+        if self.is_open:
+            self._rejected_for = words
+            if self._owner is not None:
+                self._owner.rejected(self, words)
+        self._reader.clear()
         self.close()
 
     def close(self) -> None:
-        """Close the connection after the written data was sent."""
+        """Close the connection after the written data was sent, but within CLOSING_MS_MAX."""
         if self.transport is not None:
             self.flush()
             self.transport.close()
+            self._limit_closing()
+
+    def _limit_closing(self) -> None:
+        if self._closing is None and self._loop is not None:
+            self._closing = self._loop.call_later(CLOSING_MS_MAX / 1_000, self.abort)
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -97,8 +97,10 @@ class Server:
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections at this address, too; return the port. Raises: OSError, UsageError (TLS)."""
-        if self._tls is not None and self._tls.settings.reads_files:
-            self._open_tls()
+        if self._tls is not None:
+            self._tls.settings.check_names()
+            if self._tls.settings.reads_files:
+                self._open_tls()
         listener = await self._machine.network.listen(self._accept, host, port, sock)
         self._listeners.append(listener)
         if self.port == 0:
@@ -161,6 +163,7 @@ class Server:
         self._note("tls_refused", address, reason)
 
     def rejected(self, connection: Connection, reason: str) -> None:
+        self._unfinished.forget(connection)  # A rejected connection drops its data.
         self._note("connection_rejected", connection.peer.address, reason)
 
     def _note(self, event: str, address: str, reason: str) -> None:
@@ -227,8 +230,8 @@ class Server:
         closed = 0
         for connection in list(self.connections):
             if not connection.was_heard:
+                closed += connection.is_open
                 connection.reject(f"nothing was received for {IDLE_MS_MAX // 1000} s")
-                closed += 1
             connection.was_heard = False
         return closed
 

@@ -66,6 +66,8 @@ class Service:
         self._tasks: set[asyncio.Task[None]] = set()
         self._end: asyncio.Future[None] | None = None
         self._is_left = False
+        # The task that is in `_start`.
+        self._starter: asyncio.Task[Any] | None = None
 
     @property
     def own_name(self) -> str:
@@ -81,7 +83,8 @@ class Service:
     async def __aenter__(self) -> Self:
         """Start the service.
 
-        Raises: ClientError (it was entered before; a running service isn't affected), and what `_start` raises.
+        Raises: ClientError (it was entered before; a running service isn't affected), what `_start` raises, and what a
+        loop of the service crashes with meanwhile.
         """
         if self._is_left:
             raise ClientError(
@@ -91,7 +94,7 @@ class Service:
             raise ClientError(f"{self.own_name} is already running: use the running one, or create a new one")
         self._end = asyncio.get_running_loop().create_future()
         try:
-            await self._start()
+            await self._start_or_crash()
         except GeneratorExit:
             # The coroutine is being closed and can't wait for anything.
             raise
@@ -99,6 +102,23 @@ class Service:
             await self._leave()
             raise
         return self
+
+    async def _start_or_crash(self) -> None:
+        """Start, but no longer than all loops run: the start may wait for what a crashed one would have done."""
+        starter = self._starter = asyncio.current_task()
+        cancels = 0 if starter is None else starter.cancelling()
+        try:
+            await self._start()
+        except BaseException as error:
+            crash = self.crash
+            if crash is None or starter is None:
+                raise
+            is_only_ours = starter.uncancel() <= cancels  # Otherwise the caller has cancelled the start, too.
+            if isinstance(error, asyncio.CancelledError) and is_only_ours:
+                raise crash from None
+            raise
+        finally:
+            self._starter = None
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         # Otherwise the coroutine is being closed and can't wait for anything.
@@ -166,6 +186,8 @@ class Service:
             self._end.set_exception(error)
             # The exception is retrieved here, so that a program that never calls `wait` gets no warning.
             self._end.exception()
+            if self._starter is not None:
+                self._starter.cancel()  # `_start_or_crash` raises the error instead.
 
     async def _cancel_tasks(self) -> None:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]

@@ -8,13 +8,13 @@ RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.proto.rocketmq_v2_pb2 import ClientType, Code, Settings, TelemetryCommand
+from staticfire.proxy.proto.rocketmq_v2_pb2 import ClientType, Code, Settings
 from staticfire.proxy.services.statuses import StatusError
+from staticfire.proxy.transport.calls import GrpcCall
 
 CLIENT_EXPIRED_MS = 120_000
 SETTINGS_WITHIN_MS = 1_000
@@ -29,9 +29,6 @@ TOPIC_BYTES = 512
 # The overhead that is counted for each topic: one of a single letter needs that much memory, too.
 CONSUMER_TYPES = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER)
 
-SendCommand = Callable[[TelemetryCommand], Awaitable[None]]
-"""Sends a command over a client's stream. Raises: GrpcError when the stream is over."""
-
 
 class KnownClient(msgspec.Struct, gc=False, eq=False):
     """One client."""
@@ -40,7 +37,7 @@ class KnownClient(msgspec.Struct, gc=False, eq=False):
     settings: Settings
     """As the client sent them."""
     heard_ms: UptimeMs
-    stream: SendCommand | None
+    stream: GrpcCall | None
     """The newest stream that brought settings."""
     address: str = ""
     language: str = ""
@@ -167,7 +164,7 @@ class ClientTable:
                 self._turns.pop(topic, None)
         return client
 
-    def stream_ended(self, client_id: str, stream: SendCommand) -> None:
+    def stream_ended(self, client_id: str, stream: GrpcCall) -> None:
         """Remove a stream that has ended. The client remains: its calls use other streams."""
         client = self._clients.get(client_id)
         if client is not None and client.stream is stream:

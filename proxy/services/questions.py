@@ -129,7 +129,7 @@ class ClientQuestions:
                     raise BrokerAnswer(
                         ResponseCode.SYSTEM_BUSY, f"client {client.client_id} has no Telemetry stream now"
                     )
-                await client.stream(command)
+                await client.stream.send(command)
                 return await answer
         except TimeoutError:
             words = f"call remote timeout: client {client.client_id} has not answered in {CLIENT_ANSWERS_MS} ms"

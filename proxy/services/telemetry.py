@@ -5,7 +5,8 @@ Behaviour
   id. The stream that brought the newest settings gets the commands: transaction checks (transactions.py), thread
   stacks, single messages (questions.py).
 - Invalid settings end the stream with a gRPC error, and so do those that are too large, or of one client too many.
-- The end of a stream ends nothing else: the client is known until it terminates or has been silent for too long.
+- The end of a stream ends nothing else: the client is known until it terminates or has been silent for too long. Then
+  its stream ends, too (presence.py).
 
 Not done
 - `reconnect_endpoints` and `notify_unsubscribe_lite` are never sent, as in RocketMQ 5.3.
@@ -25,7 +26,7 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import (
 from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.callers import Caller, caller_of
 from staticfire.proxy.services.client_settings import consumer_settings, producer_settings
-from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient, SendCommand, check_size
+from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient, check_size
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.questions import ClientQuestions
@@ -64,19 +65,18 @@ class TelemetryCalls:
         except StatusError as error:
             yield TelemetryCommand(status=status_of(error))
             return
-        stream: SendCommand = call.send
         try:
             async for command in commands:
                 kind = command.WhichOneof("command")
                 if kind == "settings":
-                    settings = await self._taken_in(command.settings, caller, stream)
+                    settings = await self._taken_in(command.settings, caller, call)
                     yield TelemetryCommand(status=ok(), settings=settings)
                 elif kind in ("thread_stack_trace", "verify_message_result"):
                     self._questions.answered(command)
         finally:
-            self._clients.stream_ended(caller.client_id, stream)
+            self._clients.stream_ended(caller.client_id, call)
 
-    async def _taken_in(self, settings: Settings, caller: Caller, stream: SendCommand) -> Settings:
+    async def _taken_in(self, settings: Settings, caller: Caller, stream: GrpcCall) -> Settings:
         try:
             return await self._take_in(settings, caller, stream)
         except Exception as error:  # noqa: BLE001 (one stream of a client: its failure is its end)
@@ -86,7 +86,7 @@ class TelemetryCalls:
                 kind = GrpcStatus.RESOURCE_EXHAUSTED
             raise GrpcError(kind, _FAILED + status.message) from None
 
-    async def _take_in(self, settings: Settings, caller: Caller, stream: SendCommand) -> Settings:
+    async def _take_in(self, settings: Settings, caller: Caller, stream: GrpcCall) -> Settings:
         kind = settings.WhichOneof("pub_sub")
         if kind is None:
             raise StatusError(Code.BAD_REQUEST, "there is no publishing or subscription data in settings")

@@ -100,7 +100,7 @@ class TransactionCalls:
         pb = received_message(message.record, topic, message.store_host_packed, 1, "")
         command = RecoverOrphanedTransactionCommand(message=pb, transaction_id=transaction_id)
         try:
-            await client.stream(TelemetryCommand(recover_orphaned_transaction_command=command))
+            await client.stream.send(TelemetryCommand(recover_orphaned_transaction_command=command))
         except GrpcError as error:
             log.info("transaction_check_unanswered", topic=topic, client_id=client.client_id, reason=str(error))
 

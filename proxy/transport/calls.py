@@ -92,10 +92,18 @@ class GrpcError(StaticfireError):
         self.message = message
 
 
+class StreamSide(NamedTuple):
+    """What a call whose responses are a stream does with them."""
+
+    send: Callable[[Message], Awaitable[None]]
+    drained: Callable[[], Awaitable[None]]
+    fail: Callable[[GrpcError], None]
+
+
 class GrpcCall:
     """One call, as seen by its handler."""
 
-    __slots__ = ("_clock", "_drained", "_send", "deadline_ms", "metadata", "method", "peer")
+    __slots__ = ("_clock", "_stream", "deadline_ms", "metadata", "method", "peer")
 
     def __init__(
         self,
@@ -104,9 +112,9 @@ class GrpcCall:
         peer: Address,
         clock: Clock,
         deadline_ms: UptimeMs | None = None,
-        send: Callable[[Message], Awaitable[None]] | None = None,
-        drained: Callable[[], Awaitable[None]] | None = None,
+        stream: StreamSide | None = None,
     ) -> None:
+        """`stream`: None for a call with a single response."""
         self.method = method
         """The full path of the method."""
         self.metadata = metadata
@@ -116,8 +124,7 @@ class GrpcCall:
         """Host and port of the client."""
         self.deadline_ms = deadline_ms
         self._clock = clock
-        self._send = send
-        self._drained = drained
+        self._stream = stream
 
     def remaining_ms(self) -> int | None:
         """Return how long the client still waits, at least 0; None without a deadline."""
@@ -130,17 +137,22 @@ class GrpcCall:
 
         Raises: GrpcError (CANCELLED: the call is over, or it isn't a stream).
         """
-        if self._send is None:
+        if self._stream is None:
             raise GrpcError(GrpcStatus.CANCELLED, "this call has a single response")
-        await self._send(response)
+        await self._stream.send(response)
 
     async def drained(self) -> None:
         """Wait until none of the stream's responses is queued here. A call without a queue is always drained.
 
         Raises: GrpcError (CANCELLED: the call has ended before).
         """
-        if self._drained is not None:
-            await self._drained()
+        if self._stream is not None:
+            await self._stream.drained()
+
+    def fail(self, error: GrpcError) -> None:
+        """End a stream with an error, from any task, unless it is over. A call without a stream can't be ended."""
+        if self._stream is not None:
+            self._stream.fail(error)
 
 
 class CallKind(Enum):

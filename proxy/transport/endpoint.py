@@ -74,6 +74,7 @@ class GrpcEndpoint:
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections at an address; 0.0.0.0 includes all addresses of IPv6. Raises: OSError, UsageError."""
+        self._tls.check_names()
         if self._tls.reads_files:
             self._open_tls()
         network = self._machine.network
@@ -105,16 +106,25 @@ class GrpcEndpoint:
         return True
 
     def _make_room(self) -> bool:
-        """Close the oldest connection without calls. Return whether there was one.
+        """Close the oldest connection without calls, or else the oldest spare one. Return whether there was one.
 
         gRPC clients connect again when they need to.
         """
+        spare: Entrance | None = None
         for entrance in self._entrances:
-            if entrance.grpc is not None and not entrance.grpc.calls and entrance.closing_since is None:
-                entrance.grpc.leave(words="it was idle, and other clients want to connect")
-                entrance.close()
-                return True
-        return False
+            grpc = entrance.grpc
+            if grpc is None or entrance.closing_since is not None:
+                continue
+            if not grpc.calls:
+                spare = entrance
+                break
+            if spare is None and grpc.is_spare:
+                spare = entrance
+        if spare is None or spare.grpc is None:
+            return False
+        spare.grpc.leave(words="it was idle, and other clients want to connect")
+        spare.close()
+        return True
 
     def greeted(self, entrance: Entrance) -> None:
         self._greeting.pop(entrance, None)
@@ -209,7 +219,9 @@ class GrpcEndpoint:
             elif grpc.stuck_since is not None and uptime_ms - grpc.stuck_since >= limits.stuck_ms_max:
                 entrance.refuse(f"for {limits.stuck_ms_max} ms it has read no responses, or not completed a frame")
                 entrance.abort()
-            elif not grpc.calls and uptime_ms - grpc.idle_since >= limits.idle_ms_max:
+            elif grpc.calls:
+                grpc.fail_silent(uptime_ms)
+            elif uptime_ms - grpc.idle_since >= limits.idle_ms_max:
                 grpc.leave(words="idle")
                 entrance.close()
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport.call_events import CallData, CallOpened
-from staticfire.proxy.transport.calls import GrpcError, GrpcStatus, Methods
+from staticfire.proxy.transport.calls import CallKind, GrpcError, GrpcStatus, Methods
 from staticfire.proxy.transport.first_bytes import HELLO
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, CONTENT_TYPE, end_fields, timeout_ms
@@ -98,6 +98,9 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._waiting_bytes = 0
         self.stuck_since: UptimeMs | None = None
         """Since when the client has taken nothing, or has left a frame incomplete; None if neither."""
+        self._heard_ms = self.idle_since
+        # When the PING was sent that the client hasn't answered.
+        self._pinged_ms: UptimeMs | None = None
         self._http2.begin()
 
     @property
@@ -105,13 +108,25 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         """The number of calls, including those whose response waits for the client."""
         return max(len(self._tasks), len(self._http2.streams))
 
+    @property
+    def is_spare(self) -> bool:
+        """Whether it may be closed when others need its place, although it has calls.
+
+        It doesn't answer a PING, or has only streams of requests without a first one.
+        """
+        return self._pinged_ms is not None or (
+            len(self._calls) == self.calls
+            and all(each.kind is CallKind.BIDI and not each.has_begun for each in self._calls.values())
+        )
+
     # -- from the client -----------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
         """Process received bytes."""
         waited_for = self._http2.unread_bytes + len(data)
+        self._heard_ms, self._pinged_ms = self._clock.uptime_ms(), None
         try:
-            for event in self._http2.receive(data, self._clock.uptime_ms()):
+            for event in self._http2.receive(data, self._heard_ms):
                 if isinstance(event, CallOpened):
                     self._opened(event)
                 elif isinstance(event, CallData):
@@ -277,10 +292,27 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
                 running.drop()
         self.flush()
 
+    def fail_silent(self, uptime_ms: UptimeMs) -> None:
+        """Send a PING to a client that has been silent for long; close the connection if it doesn't answer.
+
+        A machine that loses its network, or its power, closes no connections, and a stream may be silent for ever.
+        """
+        limits = self._shared.limits
+        if self._pinged_ms is None:
+            if uptime_ms - self._heard_ms >= limits.silent_ms_max:
+                self._pinged_ms = uptime_ms
+                self._http2.ping()
+                self.flush()
+        elif uptime_ms - self._pinged_ms >= limits.ping_ms_max:
+            silent_ms = limits.silent_ms_max + limits.ping_ms_max
+            self.abort(f"nothing was received for {silent_ms} ms, not even the acknowledgement of a PING")
+
     def note_progress(self, waiting_bytes: int) -> None:
-        """Compare the bytes that wait in the transport with the last look: a slow client isn't stuck."""
-        if self._http2.outflow.is_paused and waiting_bytes < self._waiting_bytes:
-            self.stuck_since = self._clock.uptime_ms()
+        """Compare the bytes that wait in the transport with the last look: a slow client isn't stuck, nor silent."""
+        if waiting_bytes < self._waiting_bytes:
+            self._heard_ms, self._pinged_ms = self._clock.uptime_ms(), None
+            if self._http2.outflow.is_paused:
+                self.stuck_since = self._heard_ms
         self._waiting_bytes = waiting_bytes
 
     def _flush_soon(self) -> None:

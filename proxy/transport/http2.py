@@ -74,6 +74,10 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         more = self._limits.connection_window_bytes - frames.WINDOW_BYTES
         self.outflow.control(frames.our_settings(self._limits) + frames.window_update(0, more))
 
+    def ping(self) -> None:
+        """Send a PING, which every client answers."""
+        self.outflow.control(frames.frame(frames.PING, 0, 0, bytes(8)))
+
     def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
         """Send GOAWAY: new calls are ignored, open calls may end."""
         self._is_leaving = True

@@ -29,7 +29,8 @@ class TransportLimits(msgspec.Struct, frozen=True):
     calls_max: int = 100_000
     """Concurrent calls on all connections; calls above the limit are refused."""
     connections_max: int = 10_000
-    """When one more arrives, the oldest connection without calls is closed. If there is none, the new one is closed."""
+    """When one more arrives, the oldest connection without calls is closed; if there is none, the oldest one that
+    doesn't answer a PING, or has only streams of requests without a first one; otherwise the new one."""
     header_bytes_max: int = 16 * 1024
     """The metadata of one call, as HTTP/2 counts it: names, values, and 32 bytes for each field."""
     metadata_bytes_max: int = 2 * MIB
@@ -62,7 +63,13 @@ class TransportLimits(msgspec.Struct, frozen=True):
     progress_bytes_min: int = 1_024
     """How much a stream must take of its queued responses within `stuck_ms_max`; less counts as nothing."""
     unfinished_ms_max: int = 120_000
-    """How long a request may take from its first byte to its last, even if it arrives steadily."""
+    """How long a request may take from its first byte to its last, even if it arrives steadily. In a stream of
+    requests, the first one must be complete within this time."""
+    silent_ms_max: int = 60_000
+    """How long a client with open calls may send nothing; then it gets a PING."""
+    ping_ms_max: int = 60_000
+    """How long a client may take to answer that PING, or to send anything else; then its connection is aborted. With
+    `silent_ms_max` it is the time after which a client without heartbeats is considered gone."""
     greeting_ms_max: int = 20_000
     """How long a connection may take until its protocol is recognised, TLS handshake included."""
     greetings_max: int = 1_000

@@ -25,6 +25,7 @@ from staticfire.proxy.transport.calls import (
     GrpcError,
     GrpcStatus,
     Method,
+    StreamSide,
     as_it_travels,
 )
 from staticfire.proxy.transport.grpc_words import WELL_ENDED, RequestReader, end_fields
@@ -92,8 +93,7 @@ class RunningCall:
             facts.peer,
             facts.clock,
             None if facts.timeout_ms is None else UptimeMs(facts.clock.uptime_ms() + facts.timeout_ms),
-            None if method.kind is CallKind.UNARY else self.send,
-            None if method.kind is CallKind.UNARY else self.drained,
+            None if method.kind is CallKind.UNARY else StreamSide(self.send, self.drained, self.fail),
         )
         self._limits = limits
         self._reader = RequestReader(limits.request_bytes_max)
@@ -105,6 +105,8 @@ class RunningCall:
         # Received bytes that weren't yet reported to the client as consumed.
         self._untold_bytes = 0
         self._has_all = False
+        self.has_begun = False
+        """Whether a complete request has arrived."""
         # When the last part of an incomplete request arrived.
         self._heard_ms = UptimeMs(0)
         # When a request was first seen to be incomplete or missing.
@@ -126,6 +128,7 @@ class RunningCall:
             self._requests.extend(messages)
             self._waiting_bytes += sum(map(len, messages)) + REQUEST_BYTES * len(messages)
             self._begun_ms = None
+            self.has_begun = True
         self._untold_bytes += len(data)
         self._has_all = ended
         if self._reader.held_bytes:
@@ -208,7 +211,7 @@ class RunningCall:
     def is_stuck(self, uptime_ms: UptimeMs) -> bool:
         """Return whether a request has been incomplete for too long. Call it periodically."""
         held = self._reader.held_bytes
-        if not held and (self._has_all or self.kind is CallKind.BIDI):
+        if not held and (self._has_all or (self.kind is CallKind.BIDI and self.has_begun)):
             return False  # Between two requests of a stream, any silence is allowed.
         if held and uptime_ms - self._heard_ms >= self._limits.stuck_ms_max:
             return True

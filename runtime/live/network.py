@@ -40,7 +40,7 @@ class LiveNetwork:
             return LiveListener(factory, [sock])
         try:
             socks = _bound(await _addresses(host, port))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _named(error, host, port) from None
         return LiveListener(factory, socks)
 
@@ -57,7 +57,7 @@ class LiveNetwork:
             if error.errno is None:
                 raise TimeoutError(f"{host}:{port}: no response within {timeout_ms} ms") from None
             raise _named(error, host, port) from None
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _named(error, host, port) from None
         transport: asyncio.Transport = connected[0]
         return transport
@@ -107,8 +107,13 @@ def _bound(addresses: list[tuple[int, Any]]) -> list[socket.socket]:
     return socks
 
 
-def _named(error: OSError, host: str, port: int) -> OSError:
-    """Return the same error with host:port in its message. OSError chooses the subclass by the number."""
+def _named(error: OSError | ValueError, host: str, port: int) -> OSError:
+    """Return the same error with host:port in its message. OSError chooses the subclass by the number.
+
+    Python raises ValueError for a host that it doesn't even look up, for example a name with an empty part.
+    """
+    if isinstance(error, ValueError):
+        return OSError(f"{host!r}:{port}: not a host: {error}")
     if isinstance(error, socket.gaierror):
         return socket.gaierror(error.errno, f"{host}:{port}: {error.strerror}")
     if error.errno is None:

@@ -11,7 +11,6 @@ Keys can be read by their owner only.
 """
 
 import os
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 CA, CA_KEY = "ca.pem", "ca.key.pem"
 PROPERTIES = "tls.properties"
 PASSWORD_CHARS_MIN = 6  # keytool refuses shorter ones.
-NAME_FORM = r"(\*\.)?[A-Za-z0-9_.:%-]+"
 PRIVATE, PUBLIC = 0o600, 0o644
 
 
@@ -75,15 +73,6 @@ def fill(folder: str, wish: CertificateWish) -> Filled:
     except OSError as error:
         raise UsageError(f"{error.filename or folder} can't be written: {error.strerror}") from None
     return Filled(files, authority.names_of(server.certificate), old is None)
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raises: UsageError (no certificate can have such a name)."""
-    for name in names:
-        if not re.fullmatch(NAME_FORM, name):
-            raise UsageError(
-                f"--name {name!r} is not a host name or an address; write xn--... for letters beyond ASCII"
-            )
 
 
 def _old_authority(folder: str, days: int) -> "KeyPair | None":

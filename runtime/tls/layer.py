@@ -111,6 +111,12 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         self._settle(failed)
         if self._wire is not None:
             self._wire.close()
+        self._end_of_input()
+
+    def _end_of_input(self) -> None:
+        """Tell the protocol that the connection is being closed, because it limits how long that takes."""
+        if self._is_inner_connected:
+            self._inner.eof_received()
 
     def _settle(self, outcome: TlsFailed | None) -> None:
         settled, self._settled = self._settled, None
@@ -118,6 +124,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
             settled(self, outcome)
 
     def eof_received(self) -> bool | None:
+        self._end_of_input()
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,10 +1,17 @@
-"""A network whose connections to others speak TLS. Ports stay as they are: a server decides by the first byte."""
+"""A network whose connections to others speak TLS. Ports stay as they are: a server decides by the first byte.
+
+The files are checked for changes at each connect, so renewed ones are used from the next connection on. If the new
+files can't be used, those from before stay in use, and one line in the log has the reason: while an administrator
+renews them, the key may not fit the certificate for a moment, and a program must survive a reconnect meanwhile.
+"""
 
 import asyncio
 import socket
 from collections.abc import Callable
 from ssl import SSLContext
 
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener, Network
 from staticfire.runtime.pending_answers import deadline
 from staticfire.runtime.reach import Surroundings
@@ -12,6 +19,8 @@ from staticfire.runtime.tls.contexts import client_context, signature
 from staticfire.runtime.tls.layer import TLS_FAILURE, TlsLayer
 from staticfire.runtime.tls.session import TlsFailed, TlsSession
 from staticfire.runtime.tls.settings import TlsClient
+
+log = logger("tls")
 
 NO_WORDS = "disconnected during the handshake"
 HINT = (
@@ -30,6 +39,10 @@ class TlsNetwork:
         self._context: SSLContext | None = None
         self._seen: tuple[object, ...] = ()
 
+    def check(self) -> None:
+        """Load the files, if there are any, because a wrong one must prevent a start. Raises: UsageError."""
+        self._current_context()
+
     async def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
     ) -> Listener:
@@ -38,8 +51,14 @@ class TlsNetwork:
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
     ) -> asyncio.Transport:
-        """Connect, and return when the handshake is complete. Raises: OSError, TimeoutError, UsageError."""
-        session = TlsSession(self._current_context(), is_server=False, host=host)
+        """Connect, and return when the handshake is complete.
+
+        Raises: OSError, TimeoutError, UsageError (a file can't be used, and none could be before).
+        """
+        try:
+            session = TlsSession(self._current_context(), is_server=False, host=host)
+        except ValueError as error:
+            raise OSError(f"{host!r}:{port}: not a host: {error}") from None
         loop = asyncio.get_running_loop()
         opened: asyncio.Future[None] = loop.create_future()
 
@@ -72,8 +91,15 @@ class TlsNetwork:
     def _current_context(self) -> SSLContext:
         tls = self._tls
         seen = signature([path for path in (tls.trust_cert_path, tls.cert_path, tls.key_path) if path])
-        if self._context is None or seen != self._seen:
+        if self._context is None:
             self._context, self._seen = client_context(tls), seen
+        elif seen != self._seen:
+            self._seen = seen
+            try:
+                self._context = client_context(tls)
+            except (UsageError, OSError) as error:
+                reason = f"{error}; new connections use the files from before until these can be used"
+                log.error("tls_not_reloaded", reason=reason)
         return self._context
 
     def surroundings(self) -> Surroundings:

@@ -76,7 +76,7 @@ class TlsContexts:
         self._seen = seen
         try:
             self._context = server_context(self._settings, self._alpn)
-        except UsageError as error:
+        except (UsageError, OSError) as error:
             reason = f"{error}; the certificate from before is served until both files fit"
             log.error("tls_not_reloaded", reason=reason)
         else:
@@ -88,9 +88,11 @@ class TlsContexts:
             outcome = self._context = await self._workers.run(server_context, self._settings, self._alpn)
         except UsageError as error:
             outcome = error
-        except OSError as error:
-            outcome = UsageError(f"TLS: making a certificate failed: {error}")
-        self._making = None
+        except Exception as error:  # noqa: BLE001 (whatever fails: clients wait for it, and the next one tries again)
+            words = str(error) if isinstance(error, OSError) else repr(error)
+            outcome = UsageError(f"TLS: making a certificate failed: {words}")
+        finally:
+            self._making = None
         waiting, self._waiting = self._waiting, []
         for act in waiting:
             act(outcome)

@@ -4,7 +4,8 @@ A server has both parts, because a broker is a client of its nameservers. A prog
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
 NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH = "none", "optional", "require"
 ENABLE, TEST_MODE = "tls.enable", "tls.test.mode.enable"
 CLIENT_PREFIX = "tls.client."
+NAME_FORM = r"(\*\.)?[A-Za-z0-9_.:%-]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,11 @@ class TlsSettings(SettingsValue):
         """The additional names in a certificate that is made."""
         return [name.strip() for name in self.tls_names.split(",") if name.strip()]
 
+    def check_names(self) -> None:
+        """Raises: UsageError (no certificate can have such a name), if a certificate is made."""
+        if self.makes_certificate:
+            check_names(self.names, "tlsNames=")
+
     def as_client(self) -> TlsClient | None:
         """Return how the connections that it opens speak TLS; None: plain text."""
         is_on = self.tls_server_mode == ENFORCING if self.tls_enable is None else self.tls_enable
@@ -165,6 +172,17 @@ class TlsSettings(SettingsValue):
             self.tls_client_key_path,
             self.tls_client_key_password,
         )
+
+
+def check_names(names: Sequence[str], given_by: str) -> None:
+    """Check the names of a certificate. `given_by`: the setting or flag, for the error.
+
+    Raises: UsageError (no certificate can have such a name).
+    """
+    for name in names:
+        if not re.fullmatch(NAME_FORM, name):
+            words = "is not a host name or an address; write xn--... for letters beyond ASCII"
+            raise UsageError(f"{given_by}{name!r} {words}")
 
 
 CLIENT_VARIABLES = {

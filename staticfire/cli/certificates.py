@@ -38,9 +38,10 @@ def certificates(
     connection.
     """
     from staticfire.runtime.live import live_machine
-    from staticfire.runtime.tls.folder import CertificateWish, check_names, fill
+    from staticfire.runtime.tls.folder import CertificateWish, fill
+    from staticfire.runtime.tls.settings import check_names
 
-    check_names(names)
+    check_names(names, "--name ")
     identity = live_machine().identity
     own = [identity.host_name, identity.host_ip]
     made = fill(folder, CertificateWish([*own, *names], days, password, flaw or ""))

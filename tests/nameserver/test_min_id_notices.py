@@ -62,7 +62,7 @@ async def test_without_the_setting_no_replica_is_notified(world: SimulatedWorld,
     assert await lose_the_master(world, connect) == []
 
 
-@pytest.mark.parametrize("address", ["10.0.0.9:1", "10.0.0.9", "no port:"])
+@pytest.mark.parametrize("address", ["10.0.0.9:1", "10.0.0.9", "no port:", "slave..local:1"])
 @pytest.mark.parametrize("settings", [NOTIFYING])
 async def test_a_replica_that_cant_be_reached_does_no_harm(
     world: SimulatedWorld, connect: Connect, nameserver: Nameserver, address: str

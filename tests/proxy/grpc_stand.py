@@ -13,7 +13,15 @@ from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services.service import MessagingService
-from staticfire.proxy.transport.calls import SERVICE, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus, as_it_travels
+from staticfire.proxy.transport.calls import (
+    SERVICE,
+    GrpcAnswer,
+    GrpcCall,
+    GrpcError,
+    GrpcStatus,
+    StreamSide,
+    as_it_travels,
+)
 from staticfire.proxy.transport.grpc_words import RequestReader
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
@@ -203,7 +211,8 @@ class Stream:
         """What the server said, answers and commands."""
         self._commands: asyncio.Queue[pb.TelemetryCommand | None] = asyncio.Queue()
         base = stand.grpc_call("Telemetry", client_id, timeout_ms=None, **metadata)
-        call = GrpcCall(base.method, base.metadata, base.peer, stand.machine.clock, None, self._sent)
+        side = StreamSide(self._sent, self._drained, self._fail)
+        call = GrpcCall(base.method, base.metadata, base.peer, stand.machine.clock, None, side)
         handler = stand.methods[f"{SERVICE}/Telemetry"].handler
         self.error: GrpcError | None = None
         self._is_over = False
@@ -214,6 +223,13 @@ class Stream:
             raise GrpcError(GrpcStatus.CANCELLED, "the call is over")
         assert isinstance(command, pb.TelemetryCommand)
         self.answers.put_nowait(over_the_wire(command))
+
+    async def _drained(self) -> None:
+        """Everything that is sent has left at once."""
+
+    def _fail(self, error: GrpcError) -> None:
+        self.error = error
+        self.task.cancel()
 
     async def _said(self) -> AsyncIterator[pb.TelemetryCommand]:
         while (command := await self._commands.get()) is not None:

@@ -312,7 +312,8 @@ async def test_what_never_becomes_whole_is_given_up(served: Served) -> None:
 async def test_a_connection_too_many_is_closed(served: Served) -> None:
     clients = [await served.client() for _ in range(3)]
     for client in clients:
-        client.open("Telemetry")  # Without a call it would have to make room.
+        # Without a call that has begun, it would have to make room.
+        await client.send(client.open("Telemetry"), framed(command("x")))
     await served.world.run_for(10)
     clients.append(await served.client())
     await asyncio.wait_for(clients[3].closed.wait(), 1)

@@ -1,6 +1,7 @@
 """Peers that take no answers, and peers whose frames never become whole: neither fills our memory."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,9 @@ class SlowWire(asyncio.Transport):
         return self.closed
 
     def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
         self.closed = True
 
     def pause_reading(self) -> None:
@@ -186,13 +190,17 @@ async def test_unfinished_frames_of_many_connections_have_one_limit() -> None:
     server = Server(live_machine(), dispatcher, limits=ServerLimits(unfinished_bytes_max=40 * 1024 * 1024))
     peers = [a_connection(dispatcher, server) for _ in range(20)]
     begin = (15 * 1024 * 1024).to_bytes(4, "big") + (64).to_bytes(4, "big")
+    piece = bytes(1024 * 1024)
+    references = sys.getrefcount(piece)
     for connection, wire in peers:
         connection.data_received(begin)
         for _ in range(14):
             if not wire.closed:
-                connection.data_received(bytes(1024 * 1024))
+                connection.data_received(piece)
     # Each that was left open has sent 14 MiB.
     assert sum(wire.closed for _, wire in peers) == 18
+    # What the others had sent is dropped at once: their connections may take long to end.
+    assert sys.getrefcount(piece) - references == 2 * 14
     for connection, _ in peers:
         connection.connection_lost(None)
     # What the two had sent isn't counted any more: there is room for two others.

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from staticfire.runtime.service import Service
 
 
@@ -35,3 +37,51 @@ def test_before_it_has_a_loop_it_is_done_at_once() -> None:
     done: list[int] = []
     Service().in_loop(lambda: done.append(1))
     assert done == [1]
+
+
+class Loopy(Service):
+    """A service whose start waits for what its loop would do, which crashes instead."""
+
+    def __init__(self, crashes: bool = True) -> None:
+        super().__init__()
+        self._crashes = crashes
+        self.is_waiting = asyncio.Event()
+        self.steps: list[str] = []
+
+    async def _start(self) -> None:
+        if self._crashes:
+            self.spawn(self._loop(), "a loop")
+        self.is_waiting.set()
+        await asyncio.Future()
+
+    async def _loop(self) -> None:
+        await self.is_waiting.wait()
+        raise ValueError("the loop")
+
+    async def _stop(self) -> None:
+        await asyncio.sleep(0)
+        self.steps.append("stopped")
+
+
+async def test_a_loop_that_crashes_during_the_start_ends_it() -> None:
+    service = Loopy()
+    async with asyncio.timeout(60) as deadline:
+        with pytest.raises(ValueError, match="the loop"):
+            await service.__aenter__()
+        assert service.steps == ["stopped"]
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(0)
+    assert not deadline.expired()
+
+
+@pytest.mark.parametrize("crashes", [True, False])
+async def test_a_start_that_is_cancelled_stays_cancelled(crashes: bool) -> None:
+    service = Loopy(crashes)
+    start = asyncio.get_running_loop().create_task(service.__aenter__())
+    await service.is_waiting.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert service.steps == ["stopped"]

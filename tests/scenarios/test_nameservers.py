@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
 from staticfire.client import (
     Admin,
     BrokerAnswer,
@@ -19,6 +21,7 @@ from staticfire.client import (
 from staticfire.client.admin.creating_topics import TopicWish, change_topic, create_topic
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.routes import GetKVConfig, GetRoute, KVAnswer
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop
@@ -246,3 +249,10 @@ async def test_one_that_accepts_connections_and_ends_them_is_tried_once_a_second
     await shop.start_nameserver(NAMES[SECOND])
     await world.run_for(seconds=3)
     assert await brokers_at(shop, SECOND) == ["broker-a", "broker-b"]
+
+
+@pytest.mark.parametrize("address", ["nameserver..local:9876", f"{'n' * 64}.local:9876", "10.0.0.1:9876;.local:9876"])
+async def test_an_address_that_no_name_lookup_takes_prevents_the_start(world: SimulatedWorld, address: str) -> None:
+    settings = BrokerSettings(store_path_root_dir="/store", namesrv_addr=address)
+    with pytest.raises(UsageError, match="is not an address; write host:port"):
+        Broker(world.machine("broker"), settings)

@@ -5,7 +5,9 @@ import dataclasses
 import os
 import shutil
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -247,3 +249,53 @@ async def test_a_client_reads_a_renewed_ca(authority: Authority, tmp_path: Path)
             await pool.ask(f"{HOST}:{server.port}", PUT)
         shutil.copy(other.path, authority.path)
         assert (await pool.ask(f"{HOST}:{server.port}", PUT)).code == 0
+
+
+class Breaking(NamedTuple):
+    """How a client's files become unusable for a moment."""
+
+    act: Callable[[Files, Files], None]
+    words: str
+
+
+def remove_the_certificate(own: Files, _: Files) -> None:
+    os.remove(own.cert)
+
+
+def replace_the_key_first(own: Files, new: Files) -> None:
+    replace(own, new, "key")
+
+
+@pytest.mark.parametrize(
+    "breaking",
+    [
+        Breaking(remove_the_certificate, "No such file or directory"),
+        Breaking(replace_the_key_first, "doesn't fit the certificate"),
+    ],
+    ids=["missing", "half_renewed"],
+)
+async def test_a_client_reconnects_while_its_files_are_being_renewed(
+    authority: Authority, capfd: pytest.CaptureFixture[str], breaking: Breaking
+) -> None:
+    settings = serving(
+        authority.issue("server"), tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path
+    )
+    own, new = authority.issue("client", "c"), authority.issue("renewed", "c")
+    async with nameserver(**settings) as server, connected(TlsClient(authority.path, None, *own)) as pool:
+        address = f"{HOST}:{server.port}"
+
+        async def ask_again() -> int:
+            open_now = pool.open_connection(address)
+            if open_now is not None:
+                open_now.abort()
+            return (await pool.ask(address, PUT)).code
+
+        assert await ask_again() == 0
+        breaking.act(own, new)
+        assert [await ask_again(), await ask_again()] == [0, 0]
+        lines = [line for line in capfd.readouterr().err.splitlines() if "tls_not_reloaded" in line]
+        assert len(lines) == 1
+        assert breaking.words in lines[0]
+        replace(own, new, "cert", "key")
+        assert await ask_again() == 0
+        assert "tls_not_reloaded" not in capfd.readouterr().err

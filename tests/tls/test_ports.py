@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from contextlib import ExitStack
@@ -13,6 +14,8 @@ import pytest
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON, codec_for
 from staticfire.protocol.errors import ConnectFailed, ConnectionLost, NetworkError, UsageError
+from staticfire.proxy.transport.endpoint import GrpcEndpoint
+from staticfire.runtime.live import live_machine
 from staticfire.runtime.live_settings import as_properties
 from staticfire.runtime.tls import port as tls_port
 from staticfire.runtime.tls.settings import TlsClient, TlsSettings, environment_tls, tls_client
@@ -354,3 +357,27 @@ async def test_a_file_that_cant_be_used_prevents_the_start(tmp_path: Path) -> No
         with pytest.raises(UsageError, match=words):
             async with nameserver(**settings):
                 pass
+
+
+@pytest.mark.parametrize("name", ["m\u00fcnchen.local", "[::1]", "a b", "a;b"])
+async def test_a_name_that_no_certificate_can_have_prevents_the_start(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"tlsNames={re.escape(repr(name))} is not a host name or an address"):
+        async with nameserver(tls_names=f"shop.example, {name}"):
+            pass
+    endpoint = GrpcEndpoint(live_machine(), {}, tls=TlsSettings(tls_names=name))
+    with pytest.raises(UsageError, match="tlsNames="):
+        await endpoint.listen(HOST, 0)
+    async with nameserver(tls_names=name, **serving(Authority(tmp_path).issue("server"))):
+        pass  # It makes no certificate.
+
+
+async def test_each_client_is_told_when_a_certificate_cant_be_made() -> None:
+    """A server checks the names before; here, a wrong one stands for any failure."""
+    machine = live_machine()
+    contexts = tls_port.TlsContexts(TlsSettings(tls_names="m\u00fcnchen.local"), machine.workers)
+    for _ in range(2):
+        outcome: asyncio.Future[tls_port.ContextOrError] = asyncio.get_running_loop().create_future()
+        contexts.when_ready(outcome.set_result)
+        async with asyncio.timeout(60):
+            assert "TLS: making a certificate failed: ValueError" in str(await outcome)
+    await machine.workers.close()

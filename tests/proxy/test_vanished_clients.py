@@ -1,0 +1,131 @@
+"""Clients that vanish, or open a stream and say nothing: none keeps its connection for ever."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services.client_table import CLIENT_EXPIRED_MS
+from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.calls import GrpcStatus
+from staticfire.proxy.transport.endpoint import LOOK_MS
+from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
+from tests.proxy.attacks import BEGIN, block_of, headers
+from tests.proxy.grpc_stand import GrpcStand, producer_settings
+from tests.proxy.h2_client import H2Client, a_send, command, framed
+from tests.proxy.raw_client import RawClient
+from tests.proxy.test_floods import HOST, PORT, Besieged
+from tests.scenarios.logged import LogLine
+
+pytestmark = pytest.mark.row("G3")
+
+LIMITS = TransportLimits(connections_max=3)
+TELEMETRY = headers(1, block_of("Telemetry"))
+GONE_MS = 120_000
+SILENT_MS = 60_000
+FIRST = frames.frame(frames.DATA, 0, 1, framed(command("first")))
+
+
+@pytest_asyncio.fixture
+async def besieged(world: SimulatedWorld) -> AsyncIterator[Besieged]:
+    besieged = Besieged(world, LIMITS)
+    await besieged.endpoint.listen(HOST, PORT)
+    yield besieged
+    await besieged.endpoint.close()
+
+
+async def talking(besieged: Besieged) -> tuple[H2Client, int]:
+    """Return a client with a stream that has begun. It answers each PING."""
+    client = await besieged.client()
+    stream = client.open("Telemetry")
+    await client.send(stream, framed(command("first")))
+    await besieged.world.run_for(10)
+    return client, stream
+
+
+async def test_a_client_that_vanishes_with_an_open_stream_is_noticed(besieged: Besieged, logged: list[LogLine]) -> None:
+    world = besieged.world
+    vanished = await RawClient.connect(world.machine("laptop", "10.0.0.9"), HOST, PORT)
+    vanished.say(BEGIN + TELEMETRY + FIRST)
+    silent, stream = await talking(besieged)
+    world.isolate("laptop")
+    await besieged.look_for(GONE_MS - LOOK_MS)
+    assert besieged.endpoint.connections == 2
+    await besieged.look_for(3 * LOOK_MS)
+    assert (besieged.endpoint.connections, besieged.endpoint.open_calls) == (1, 1)
+    assert besieged.service.ended == ["telemetry"]
+    await besieged.look_for(60 * 60_000)
+    await silent.send(stream, framed(command("an hour later")), end=True)
+    assert (await silent.result(stream)).status == 0
+    world.heal("laptop")
+    vanished.transport.abort()
+    (line,) = [line for line in logged if line.event == "grpc_connection_rejected"]
+    assert f"nothing was received for {GONE_MS} ms" in str(line.fields["reason"])
+
+
+@pytest.mark.parametrize("answer", ["ping", "data"])
+async def test_whatever_a_client_sends_after_a_ping_keeps_it(besieged: Besieged, answer: str) -> None:
+    client = await besieged.attacker(BEGIN + TELEMETRY + FIRST)
+    for _ in range(5):
+        await besieged.look_for(SILENT_MS + 2 * LOOK_MS)
+        acknowledged = frames.frame(frames.PING, frames.ACK, 0, bytes(8))
+        client.say(acknowledged if answer == "ping" else frames.window_update(0, 1))
+    assert client.seen[frames.PING] == 5
+    assert not client.closed.is_set()
+
+
+async def test_a_client_in_the_middle_of_a_long_response_isnt_silent(besieged: Besieged) -> None:
+    """The PING waits behind the response, which a slow client reads steadily."""
+    besieged.world.set_link("client", "endpoint", LinkQuality(window_bytes=4_096))
+    client = await besieged.attacker(BEGIN + frames.window_update(0, 2**30))
+    client.say(frames.settings_frame({frames.INITIAL_WINDOW_SIZE: 2**30}))
+    request = pb.ReceiveMessageRequest(batch_size=500, attempt_id="x" * 30_000)
+    client.say(headers(1, block_of("ReceiveMessage")))
+    client.say(frames.frame(frames.DATA, frames.END_STREAM, 1, framed(request.SerializeToString())))
+    for _ in range(GONE_MS * 2 // LOOK_MS):
+        client.transport.pause_reading()
+        await besieged.look_for(LOOK_MS)
+        client.transport.resume_reading()
+        await besieged.world.run_for(1)
+    assert besieged.endpoint.queued_bytes > 0
+    assert (besieged.endpoint.connections, client.closed.is_set()) == (1, False)
+    client.transport.abort()
+    await client.closed.wait()
+
+
+async def test_a_stream_without_a_first_request_is_given_up(besieged: Besieged) -> None:
+    client, stream = await talking(besieged)
+    mute = client.open("Telemetry")
+    await besieged.look_for(LIMITS.unfinished_ms_max - 2 * LOOK_MS)
+    assert not client.answers[mute].over.is_set()
+    await besieged.look_for(4 * LOOK_MS)
+    assert client.answers[mute].status == GrpcStatus.DEADLINE_EXCEEDED
+    assert not client.answers[stream].over.is_set()
+
+
+@pytest.mark.parametrize("how", ["mute", "vanished"])
+async def test_such_a_connection_makes_room_for_another_client(besieged: Besieged, how: str) -> None:
+    first, _ = await talking(besieged)
+    useless = await besieged.attacker(BEGIN + TELEMETRY + (FIRST if how == "vanished" else b""))
+    last, _ = await talking(besieged)
+    if how == "vanished":
+        await besieged.look_for(SILENT_MS + LOOK_MS)
+    new = await besieged.client()
+    assert (await new.call("SendMessage", a_send())).status == 0
+    assert [each.closed.is_set() for each in (first, useless, last)] == [False, True, False]
+
+
+async def test_a_client_without_heartbeats_has_its_stream_ended(stand: GrpcStand) -> None:
+    stream = await stand.producer("orders")
+    await stand.world.run_for(CLIENT_EXPIRED_MS - 1_000)
+    assert not stream.task.done()
+    await stand.world.run_for(10_000)
+    assert stream.error is not None
+    assert (stream.error.status, "send the settings again" in stream.error.message) == (GrpcStatus.UNAVAILABLE, True)
+    assert stand.service.clients.get("p1") is None
+    again = stand.stream("p1")
+    await again.settings(producer_settings("orders"))
+    assert stand.service.clients.get("p1") is not None
