@@ -181,9 +181,9 @@ class BrokerCore(Service):
         """Finish restoring a snapshot if the broker was ended during it. Raises: StorageError."""
         files, folder = self._state.machine.files, self.settings.store_path_root_dir
         if files.exists(f"{folder}/restoring/plan"):
-            from staticfire.broker.snapshots.folder import SnapshotFolder  # here: it is needed only after such an end
+            from staticfire.broker.snapshots.plan import RestorePlan  # here: it is needed only after such an end
 
-            SnapshotFolder(files, folder).finish()
+            RestorePlan(files, folder).finish()
 
     def _begin_journal(self, port: int) -> None:
         journals = self.tables.journals

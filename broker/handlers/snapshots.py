@@ -18,8 +18,8 @@ from staticfire.protocol.requests.snapshots import SnapshotsAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 SnapshotCalls = Callable[[Call], None]
-"""Saves, keeps, restores or removes a snapshot, and answers the request later; one request at a time. Meanwhile the core of
-the broker that received the request may be replaced."""
+"""Saves, keeps, restores or removes a snapshot, and answers the request later; one request at a time. Meanwhile the
+core of the broker that received the request may be replaced."""
 
 
 class SnapshotHandlers:

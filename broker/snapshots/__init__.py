@@ -4,7 +4,7 @@ A broker saves and restores with its files closed, as after an orderly stop: its
 new core starts from the folder as usual. Ports and connections are kept, and requests that arrive meanwhile wait. This
 takes some twenty milliseconds, plus the time of the copy.
 
-- `folder.py`: the files: what belongs to a snapshot, and a restore that tolerates a kill
+- `folder.py`: the files of snapshots; `plan.py`: what belongs to one, and a restore that tolerates a kill
 - `info.py`: the description of a snapshot
 - `gate.py`: holds requests that arrive meanwhile
 - `change.py`: saves, restores or removes a snapshot, from request to response

@@ -30,16 +30,16 @@ log = logger("broker")
 async def change(
     request: SaveSnapshot | KeepSnapshot | RestoreSnapshot | RemoveSnapshot, tables: BrokerTables, core: NextCore
 ) -> Answer:
-    """Save, keep, restore or remove; return the response. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
+    """Save, keep, restore or remove; return the response.
+
+    Raises: BrokerAnswer, StorageError, and what `begin` raises.
+    """
     state = tables.state
     machine, settings = state.machine, state.settings
     folder = SnapshotFolder(machine.files, settings.store_path_root_dir)
     check_name(request.name)
-    if isinstance(request, RemoveSnapshot):
-        await machine.workers.run(folder.remove, request.name, request.pending)
-        return Answer()
-    if isinstance(request, KeepSnapshot):
-        await machine.workers.run(folder.keep, request.name, request.saved_ms, request.save_id)
+    if isinstance(request, KeepSnapshot | RemoveSnapshot):
+        await machine.workers.run(_change_files, folder, request)
         return Answer()
     _require_allowed(tables, core)
     is_save = isinstance(request, SaveSnapshot)
@@ -59,9 +59,9 @@ async def change(
             info = await machine.workers.run(folder.save, info, pending)
         else:
             await machine.workers.run(begin_other_log, machine.files, settings.store_path_root_dir)
-            await machine.workers.run(folder.put_back)
+            await machine.workers.run(folder.restoring.put_back)
     except StorageError as error:
-        if await machine.workers.run(folder.is_partly_restored):
+        if await machine.workers.run(folder.restoring.is_partly_restored):
             raise  # The broker ends: what a new core stored would be lost when the rest of the snapshot is restored.
         trouble = error
     is_back = not is_save and trouble is None
@@ -77,6 +77,14 @@ async def change(
         return SnapshotAnswer(body=info)
     log.info("snapshot_put_back", snapshot=info.name, queues_moved=moved)
     return RestoredAnswer(body=RestoredSnapshot(info, sorted(topics - set(now.topics.user_topics())), moved))
+
+
+def _change_files(folder: SnapshotFolder, request: KeepSnapshot | RemoveSnapshot) -> None:
+    """Keep or remove one: the core may go on. Raises: BrokerAnswer, StorageError, OSError."""
+    if isinstance(request, KeepSnapshot):
+        folder.keep(request.name, request.saved_ms, request.save_id)
+    else:
+        folder.remove(request.name, request.pending)
 
 
 def _require_allowed(tables: BrokerTables, core: NextCore) -> None:

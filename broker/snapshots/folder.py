@@ -4,41 +4,29 @@
     <folder>/snapshots/<name>/files-2/...    the same, if the snapshot has replaced one in `files`
     <folder>/snapshots/<name>/info           its description, and which of the two folders is valid; required
     <folder>/snapshots/.<name>/...           a pending one, until the other brokers have saved their parts, too
-    <folder>/restoring/files/...             copies that are about to be moved into place
-    <folder>/restoring/plan                  their names; written when all of them exist
-    <folder>/restoring/before/...            what they replace, until all of them are in place
 
 To save a snapshot under an existing name, new copies are made next to the old ones and synced, then `info` is replaced
 atomically, then the old copies are removed. So after an error or a kill there is a whole snapshot, the old or the new
 one. The next save removes all other leftovers.
 
-To restore a snapshot, it is copied next to the current data, then the plan is written, then the current data is moved
-aside, then each name is moved into place. Until the plan exists, nothing has changed. From then on `finish` carries it
-out, at the next start if necessary. So after a kill the broker is as before, or as in the snapshot. If the current data
-can't be moved aside, it is moved back. No core of the broker uses the folder while a plan exists: what it stored would
-be lost when the plan is carried out.
-
-Only `OWN_NAMES` belong to a snapshot. All other files are kept as they are. Some are the broker's: the lock, message
-time, the journal, the file of replication, damaged parts that were moved aside, and the snapshots themselves. Others
-aren't: the folder may also contain a user's files, another broker's folder, or `lost+found`.
+Only `OWN_NAMES` (plan.py) belong to a snapshot. All other files are kept as they are. Some are the broker's: the lock,
+message time, the journal, the file of replication, damaged parts that were moved aside, and the snapshots themselves.
+Others aren't: the folder may also contain a user's files, another broker's folder, or `lost+found`.
 """
 
-from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE
-from staticfire.broker.store.cutting import STORE_NAMES
+from staticfire.broker.snapshots.plan import RESTORING, RestorePlan, copy_own, drop
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, StorageError, os_words
 from staticfire.protocol.requests.snapshots import SnapshotInfo, snapshot_name_fault
 from staticfire.runtime.machine import Files
 from staticfire.runtime.state_file import read_state_file, replace_state_file
 
-SNAPSHOTS, RESTORING = "snapshots", "restoring"
-# The files and folders that belong to a snapshot.
-OWN_NAMES = (*sorted(STORE_NAMES), "config")
+SNAPSHOTS = "snapshots"
 SNAPSHOTS_MAX = 1_000
 # Before the name of a pending snapshot; no name begins with it.
 PENDING = "."
@@ -70,9 +58,8 @@ class SnapshotFolder:
         self._folder = folder
         self._snapshots = f"{folder}/{SNAPSHOTS}"
         self._restoring = f"{folder}/{RESTORING}"
-        self._staged = f"{self._restoring}/files"
-        self._before = f"{self._restoring}/before"
-        self._plan = f"{self._restoring}/plan"
+        self.restoring = RestorePlan(files, folder)
+        """Restores one of them."""
 
     # -- existing snapshots --------------------------------------------------------------------------------------
 
@@ -119,6 +106,10 @@ class SnapshotFolder:
         self._files.remove(f"{self._snapshots}/{name}/info")
         self._files.remove_folder(f"{self._snapshots}/{name}")
 
+    def stage(self, name: str) -> None:
+        """Copy a snapshot next to the current data, and change nothing else. Raises: BrokerAnswer, StorageError."""
+        self.restoring.stage(f"{self._snapshots}/{name}/{self._find(name).files}", name)
+
     # -- saving --------------------------------------------------------------------------------------------------
 
     def save(self, info: SnapshotInfo, pending: bool = False) -> SnapshotInfo:
@@ -127,7 +118,7 @@ class SnapshotFolder:
         After an error, the old or the new snapshot exists.
         """
         begun, name = f"{self._restoring}/saving", (PENDING if pending else "") + check_name(info.name)
-        self._require_no_plan()
+        self.restoring.require_none()
         try:
             if (
                 not self._files.exists(f"{self._snapshots}/{name}")
@@ -137,9 +128,9 @@ class SnapshotFolder:
             info = msgspec.structs.replace(info, size_bytes=self._copy_all(begun))
             self._put_in_place(f"{begun}/files", name, info)
         except OSError as error:
-            self._drop(begun)
+            drop(self._files, begun)
             raise StorageError(f"the snapshot {info.name} can't be saved: {os_words(error)}") from error
-        self._drop(self._restoring)
+        drop(self._files, self._restoring)
         return info
 
     def keep(self, name: str, saved_ms: int, save_id: str) -> None:
@@ -159,14 +150,14 @@ class SnapshotFolder:
             self._put_in_place(f"{place}/{found.files}", name, info)
         except OSError as error:
             raise StorageError(f"the snapshot {name} can't be saved: {os_words(error)}") from error
-        self._drop(place)
+        drop(self._files, place)
 
     def _copy_all(self, begun: str) -> int:
         """Copy everything that belongs to a snapshot; return the number of bytes. Raises: OSError."""
         files = self._files
         files.remove_folder(begun)
         files.make_folder(f"{begun}/files")
-        size_bytes = self._copy_own(self._folder, f"{begun}/files")
+        size_bytes = copy_own(self._files, self._folder, f"{begun}/files")
         files.remove(f"{begun}/files/config/{CLOCK_FILE}")
         for folder in (f"{begun}/files/config", f"{begun}/files", begun):
             files.sync_folder(folder)
@@ -190,13 +181,13 @@ class SnapshotFolder:
             replace_state_file(files, f"{place}/info", msgspec.json.encode(kept))
         except OSError:
             if not files.exists(f"{place}/info"):
-                self._drop(place)
+                drop(self._files, place)
             elif self._files_of(name) == old:
-                self._drop(f"{place}/{new}")
+                drop(self._files, f"{place}/{new}")
             raise
         for each in files.list_folder(place):
             if each not in ("info", new):
-                self._drop(f"{place}/{each}")
+                drop(self._files, f"{place}/{each}")
 
     def _files_of(self, name: str) -> str:
         """Return the folder with the copies of a snapshot; empty if there is none or it can't be read."""
@@ -205,126 +196,6 @@ class SnapshotFolder:
         except StorageError:
             return ""
         return "" if kept is None else kept.files
-
-    def _copy_own(self, source: str, target: str) -> int:
-        """Copy what belongs to a snapshot; return the number of bytes. Raises: OSError."""
-        files = self._files
-        return sum(files.copy(f"{source}/{name}", f"{target}/{name}") for name in self._own(source))
-
-    def _own(self, folder: str) -> list[str]:
-        """Return the names of the files and folders that belong to a snapshot, of those that exist in a folder."""
-        return [name for name in OWN_NAMES if self._files.exists(f"{folder}/{name}")]
-
-    def _drop(self, folder: str) -> None:
-        try:
-            self._files.remove_folder(folder)
-        except OSError:
-            pass  # It disturbs nothing: the next operation removes it first.
-
-    # -- restoring -----------------------------------------------------------------------------------------------
-
-    def stage(self, name: str) -> None:
-        """Copy a snapshot next to the current data, and change nothing else. Raises: BrokerAnswer, StorageError."""
-        self._require_no_plan()
-        source = f"{self._snapshots}/{name}/{self._find(name).files}"
-        for each in self._files.list_folder(f"{source}/config"):
-            read_state_file(
-                self._files, f"{source}/config/{each}", bytes, "nothing was changed; this snapshot can't be restored"
-            )
-        try:
-            self._files.remove_folder(self._restoring)
-            self._files.make_folder(self._staged)
-            self._copy_own(source, self._staged)  # Older versions also saved files that aren't the broker's.
-        except OSError as error:
-            self._drop(self._restoring)
-            raise StorageError(f"the snapshot {name} can't be restored: {os_words(error)}") from error
-
-    def put_back(self) -> None:
-        """Replace the current data by the staged copies. Raises: StorageError.
-
-        After an error nothing has changed, unless `is_partly_restored`.
-        """
-        files, staged = self._files, self._staged
-        try:
-            clock, names = f"{self._folder}/config/{CLOCK_FILE}", self._own(staged)
-            if files.exists(clock):
-                files.copy(clock, f"{staged}/config/{CLOCK_FILE}")
-            files.make_folder(self._before)
-            for folder in (f"{staged}/config", staged, self._restoring, self._folder):
-                files.sync_folder(folder)
-            replace_state_file(files, self._plan, msgspec.json.encode({"names": names}))
-            self._set_aside(names)
-        except OSError as error:
-            self._take_back()
-            raise StorageError(f"the snapshot can't be restored: {os_words(error)}; nothing was changed") from error
-        self.finish()
-
-    def is_partly_restored(self) -> bool:
-        """Whether a snapshot is being restored, and its files may be in place only partly."""
-        return self._files.exists(self._plan)
-
-    def _require_no_plan(self) -> None:
-        """Raise StorageError if a snapshot is partly restored: its copies and the data before it must be kept."""
-        if self.is_partly_restored():
-            words = f"a snapshot is only partly restored in {self._folder}"
-            raise StorageError(f"{words}: restart the broker to complete it")
-
-    def finish(self) -> bool:
-        """Carry out the plan, if there is one; return whether there was. Raises: StorageError."""
-        files = self._files
-        names = read_state_file(files, self._plan, _read_plan, f"restore {self._folder} from a copy")
-        if names is None:
-            return False
-        if not files.exists(self._staged):
-            self._drop(self._restoring)  # The plan was carried out, but has reappeared after a power loss.
-            return False
-        try:
-            self._set_aside(names)
-            for name in names:
-                # A plan of an older version may have names that aren't the broker's. They don't replace anything.
-                if files.exists(f"{self._staged}/{name}") and not files.exists(f"{self._folder}/{name}"):
-                    files.move(f"{self._staged}/{name}", f"{self._folder}/{name}")
-            files.sync_folder(self._folder)
-            self._remove_plan()
-        except OSError as error:
-            raise self._partly(error) from error
-        self._drop(self._restoring)
-        return True
-
-    def _set_aside(self, names: list[str]) -> None:
-        """Move the data that the plan replaces or removes to the folder `before`. Raises: OSError."""
-        self._files.make_folder(self._before)
-        for name in self._own(self._folder):
-            if name not in names or self._files.exists(f"{self._staged}/{name}"):
-                self._remove(f"{self._before}/{name}")
-                self._files.move(f"{self._folder}/{name}", f"{self._before}/{name}")
-
-    def _take_back(self) -> None:
-        """Move the data back that was moved aside, and forget the plan. Raises: StorageError (it remains partly)."""
-        if self.is_partly_restored():
-            try:
-                for name in self._own(self._before):
-                    self._files.move(f"{self._before}/{name}", f"{self._folder}/{name}")
-                self._files.sync_folder(self._folder)
-                self._remove_plan()
-            except OSError as error:
-                raise self._partly(error) from error
-        self._drop(self._restoring)
-
-    def _remove_plan(self) -> None:
-        """Remove the plan, before anything that belongs to it. Raises: OSError."""
-        self._files.remove(self._plan)
-        with suppress(OSError):  # If it reappears after a power loss, `finish` recognizes it.
-            self._files.sync_folder(self._restoring)
-
-    def _partly(self, error: OSError) -> StorageError:
-        words = f"a snapshot is only partly restored in {self._folder}: {os_words(error)}"
-        return StorageError(f"{words}; restart the broker to complete it")
-
-    def _remove(self, path: str) -> None:
-        self._files.remove_folder(path)
-        if self._files.exists(path):
-            self._files.remove(path)
 
 
 def _read_info(data: bytes) -> KeptInfo:
@@ -335,18 +206,6 @@ def _read_info(data: bytes) -> KeptInfo:
     return KeptInfo(info, files)
 
 
-def _read_plan(data: bytes) -> list[str]:
-    if data[:1] == b"{":
-        return msgspec.json.decode(data, type=_PutBackPlan).names
-    return msgspec.json.decode(data, type=list[str])
-
-
 class _Files(msgspec.Struct):
     files: str = FILES[0]
     """Older versions have no other folder."""
-
-
-class _PutBackPlan(msgspec.Struct):
-    """The content of the plan. Older versions wrote only the list of names."""
-
-    names: list[str]

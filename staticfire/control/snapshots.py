@@ -2,8 +2,8 @@
 
 Each broker keeps its own part, below its folder. A snapshot exists if every broker has a part of the same save. A save
 that replaces a snapshot is pending at each broker, until all have saved their parts: if one can't, the old snapshot
-remains. Fault rules are removed before a restore, since a rule may affect any of these requests. Brokers are restored in parallel: a program that sends
-meanwhile may reach one broker before its restore and another after it.
+remains. Fault rules are removed before a restore, since a rule may affect any of these requests. Brokers are restored
+in parallel: a program that sends meanwhile may reach one broker before its restore and another after it.
 """
 
 import asyncio

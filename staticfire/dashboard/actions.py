@@ -38,7 +38,7 @@ class PageAction:
 
     @property
     def ends_with_caller(self) -> bool:
-        """Whether the call ends when whoever requested it leaves."""
+        """Whether the call ends when the page that requested it is left."""
         return BY_NAME[self.method, self.path].ends_with_caller
 
     async def carry_out(self, calls: Calls, form: Form) -> str:

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from staticfire.broker.snapshots.folder import RESTORING, SnapshotFolder
+from staticfire.broker.snapshots.folder import SnapshotFolder
+from staticfire.broker.snapshots.plan import RESTORING
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.requests.snapshots import SnapshotInfo
 from staticfire.runtime.state_file import seal_state
@@ -117,7 +118,7 @@ def restored() -> tuple[Stand, list[tuple[str, str]]]:
         stand.folder.stage("base")
         if is_dry:
             stand.disk.before = lambda *step: steps.append(step)
-            stand.folder.put_back()
+            stand.folder.restoring.put_back()
     return stand, steps
 
 
@@ -216,7 +217,7 @@ def test_only_the_brokers_own_files_are_saved_and_restored() -> None:
     stand.files.replace("/store/application.yml", b"edited")
     stand.files.remove_folder("/store/mine")
     stand.folder.stage("base")
-    stand.folder.put_back()
+    stand.folder.restoring.put_back()
     assert stand.state() == (OLD, False)
     assert stand.files.read_bytes("/store/broker-b/commitlog/0") == b"another broker's"
     assert stand.files.read_bytes("/store/application.yml") == b"edited"
@@ -231,7 +232,7 @@ def test_a_snapshot_of_an_older_version_with_other_files_is_restored_without_the
     stand.files.replace("/store/snapshots/base/files/application.yml", b"first")
     stand.files.replace("/store/application.yml", b"edited")
     stand.folder.stage("base")
-    stand.folder.put_back()
+    stand.folder.restoring.put_back()
     assert stand.files.read_bytes("/store/application.yml") == b"edited"
 
 
@@ -244,7 +245,7 @@ def test_a_plan_that_an_older_version_began_loses_no_file() -> None:
         stand.files.replace(f"/store/{RESTORING}/files/{name}", b"first")
     stand.files.replace("/store/kept", b"edited")
     stand.files.replace(f"/store/{RESTORING}/plan", b'["commitlog","config","kept","mine"]')
-    assert stand.folder.finish()
+    assert stand.folder.restoring.finish()
     assert stand.state() == (OLD, False)
     assert (stand.files.read_bytes("/store/mine"), stand.files.read_bytes("/store/kept")) == (b"first", b"edited")
 
@@ -258,9 +259,9 @@ def test_an_error_in_any_step_of_a_restore_leaves_one_whole_state(lasts: bool) -
         stand.disk.before = in_step(at, disk_failure, lasts)
         outcome, reported = "restored", ""
         try:
-            stand.folder.put_back()
+            stand.folder.restoring.put_back()
         except StorageError as error:
-            outcome = "partly" if stand.folder.is_partly_restored() else "unchanged"
+            outcome = "partly" if stand.folder.restoring.is_partly_restored() else "unchanged"
             reported = str(error)
         stand.disk.before = None
         words = {"restored": "", "partly": "only partly restored in /store", "unchanged": "nothing was changed"}
@@ -269,11 +270,11 @@ def test_an_error_in_any_step_of_a_restore_leaves_one_whole_state(lasts: bool) -
             for refused in (stand.save, lambda stand=stand: stand.folder.stage("base")):
                 with pytest.raises(StorageError, match="only partly restored in /store: restart the broker"):
                     refused()
-            assert stand.folder.finish()
+            assert stand.folder.restoring.finish()
         assert stand.state() == ((NEW, True) if outcome == "unchanged" else (OLD, False)), (at, steps[at])
         outcomes.append(outcome)
         stand.folder.stage("base")
-        stand.folder.put_back()
+        stand.folder.restoring.put_back()
         assert stand.state() == (OLD, False)
         assert not stand.files.exists(f"/store/{RESTORING}")
     assert set(outcomes) == {"unchanged", "partly", "restored"}
@@ -287,13 +288,13 @@ def test_a_kill_at_any_step_of_a_restore_leaves_one_whole_state(power_loss: bool
         stand, _ = restored()
         stand.disk.before = in_step(at, ProcessKilled)
         with pytest.raises(ProcessKilled):
-            stand.folder.put_back()
+            stand.folder.restoring.put_back()
         stand.disk.before = None
         stand.process.die([])
         if power_loss:
             stand.disk.lose_power(None)
         stand.begin()
-        is_finished = stand.folder.finish()
+        is_finished = stand.folder.restoring.finish()
         outcomes.append(stand.state())
         assert outcomes[-1] in ([(OLD, False)] if is_finished else [(OLD, False), (NEW, True)]), (at, steps[at])
     assert outcomes == sorted(outcomes)  # Up to one step the state before it, then the snapshot.

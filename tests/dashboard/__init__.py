@@ -9,7 +9,9 @@
 - `test_in_browser.py`: pages in a Chromium, which `browser.py` controls and `conftest.py` opens; `members.py`: a
   cluster with something to see
 - `test_conditions_in_browser.py`: ten thousand topics, servers that are gone, scripts in messages;
-  `test_gone_in_browser.py`: a cluster, its dashboard, or what they show goes away and comes back
+  `test_gone_in_browser.py`: a cluster, its dashboard, or what they show goes away and comes back;
+  `test_failures_in_browser.py`: filters whose calls fail, logins that are over
+- `test_silent_brokers.py`: what pages show when a broker doesn't respond
 - `test_warnings.py`: what an action's page shows before the action
 - `screenshots.py`: the pictures of the docs
 """

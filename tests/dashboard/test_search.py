@@ -100,7 +100,7 @@ def test_each_field_of_the_search_counts_in_each_search(cluster: Cluster) -> Non
                 Message("many", b"%d" % number, tags=tags, keys=["same"]), queue=MessageQueue("many", "broker-a", 0)
             )
         producer.send(Message("many", b"other", tags="paid", keys=["same"]), queue=MessageQueue("many", "broker-a", 1))
-    place = {"topic": "many", "broker": "broker-a", "queue": 0}
+    place: dict[str, str | int] = {"topic": "many", "broker": "broker-a", "queue": 0}
     # The link of a popped message.
     assert found_bodies(cluster, **place, offset=3)[:2] == ["3", "4"]
     assert found_bodies(cluster, **place, offset=3, tags="paid")[:2] == ["3", "5"]

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from staticfire.broker.retention import HOUR_MS
-from staticfire.broker.snapshots.folder import OWN_NAMES
+from staticfire.broker.snapshots.plan import OWN_NAMES
 from staticfire.protocol.errors import NetworkError, StorageError
 from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.protocol.requests.topics import DeleteTopic
