@@ -201,24 +201,37 @@ class KnownCluster:
         """Return the address of a broker's master, None if it isn't known."""
         return self.client.routes.addresses.get(broker_name, {}).get(MASTER_ID)
 
-    async def find(self, broker_name: str, topic: str) -> str | None:
-        """Return the address of a broker's master; if it isn't known, fetch the route of a topic that it has."""
-        address = self.address(broker_name)
-        if address is None:
+    async def find(self, broker_name: str, topic: str, newest: bool = False) -> str | None:
+        """Return the address of a broker's master; if it isn't known, fetch the route of a topic that it has.
+
+        `newest`: fetch the route in any case, because the broker may have another master since a moment ago.
+        """
+        if newest or self.address(broker_name) is None:
             try:
-                await self.route(topic)
+                await self.route(topic, newest)
             except (TopicNotFound, NetworkError):
-                return None
-            address = self.address(broker_name)
-        return address
+                pass  # The broker may be known from other routes.
+        return self.address(broker_name)
 
     async def ask(self, broker_name: str, request: Request, timeout_ms: int = ANSWER_TIMEOUT_MS) -> Answer:
         """Send a request to a broker's master. Raises: NetworkError, ProtocolError."""
         address = self.address(broker_name)
         if address is None:
-            slaves = self.client.routes.addresses.get(broker_name, {})
-            raise ConnectFailed(without_master(broker_name, slaves))
+            raise self._without_master(broker_name)
         return await self.client.pool.ask(address, request, timeout_ms)
+
+    async def tell(self, broker_name: str, topic: str, request: Request) -> None:
+        """Send a one-way request to the present master of a broker that has a topic. Raises: StaticfireError.
+
+        A broker that is no longer the master would refuse the request, and nobody would learn of it.
+        """
+        address = await self.find(broker_name, topic, newest=True)
+        if address is None:
+            raise self._without_master(broker_name)
+        await self.client.pool.tell(address, request)
+
+    def _without_master(self, broker_name: str) -> ConnectFailed:
+        return ConnectFailed(without_master(broker_name, self.client.routes.addresses.get(broker_name, {})))
 
     async def _ask_route(self, topic: str) -> TopicRouteData:
         try:
