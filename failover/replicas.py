@@ -26,6 +26,7 @@ from staticfire.failover.decisions import (
 )
 from staticfire.failover.replica import Replica
 from staticfire.failover.routes import ReadSets, Sets, sets_at
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import (
     AnswerTimeout,
@@ -192,55 +193,68 @@ class ReplicaAdmin:
             raise UsageError(f"losing={losing}: the number of lost messages can't be above {INT64_MAX}")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
+        fence = self._pool.random_name()
         if master is not None and master.state is not None and not master.state.waits_for_failover:
             target = new_master(broker, replicas, to)
             try:
-                missing = await self._handed_over(master, target, losing)
+                stopped, missing = await self._handed_over(master, target, losing, fence)
                 removes = 0 if missing < 0 else max(0, (losing or 0) - missing)
-                return await self._carried_out(replicas, master, target, missing, removes)
+                return await self._carried_out(replicas, stopped, target, missing, removes, fence)
             except BaseException:  # Whatever ended it: a master that remains one accepts messages again.
-                await self._fence([master], 0)
+                await self._fence([master], 0, fence)
                 raise
         slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
         epoch = -1
         try:
             # The master may only be slow: no slave may confirm anything to it any more.
-            await self._fence(slaves, FENCE_MS)
+            await self._fence(slaves, FENCE_MS, fence)
             now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
             replicas = [*(one for one in replicas if one not in slaves), *now]
             require_whole(broker, now, whole_needed)
             target = new_master(broker, those_in_sync(broker, replicas, in_sync), to)
             require_known(target, losing, accepts_loss, master is None or master.state is None)
             removes = (losing or 0) if has_copied(target) else 0
-            done = await self._carried_out(replicas, None, target, -1, removes)
+            done = await self._carried_out(replicas, None, target, -1, removes, fence)
             epoch = done.epoch
         finally:
-            await self._fence(slaves, 0, epoch)
+            await self._fence(slaves, 0, fence, epoch)
         return done
 
-    async def _fence(self, replicas: list[Replica], fence_ms: int, epoch: int = -1) -> None:
+    async def _fence(self, replicas: list[Replica], fence_ms: int, fence: str, epoch: int = -1) -> None:
         """Let slaves copy nothing for a time, and a master accept nothing; with 0, let them continue.
 
-        A slave that doesn't answer copies nothing either.
+        A slave that doesn't answer copies nothing either. Raises: BrokerAnswer (another failover is running).
         """
-        request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
+        request = ControlReplication(fence_ms=fence_ms, fence=fence, least_epoch=epoch)
         requests = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in replicas)
         for answer in await asyncio.gather(*requests, return_exceptions=True):
-            if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
-                raise answer
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, NetworkError | ProtocolError):
+                    raise answer
+            elif answer.code == ResponseCode.SYSTEM_BUSY:
+                raise broker_answer(answer.code, answer.remark, "failover")
 
     async def _carried_out(
-        self, replicas: list[Replica], alive: Replica | None, target: Replica, missing: int, removes: int
+        self,
+        replicas: list[Replica],
+        alive: Replica | None,
+        target: Replica,
+        missing: int,
+        removes: int,
+        fence: str,
     ) -> Failover:
         """Exchange the roles.
 
-        `alive`: the old master, if it answers. `missing`: the number of its messages that the target doesn't have, -1
-        if that is unknown. `removes`: the number of messages that the target loses in addition, as requested.
+        `alive`: the old master as it was when it stopped to accept messages for `fence`, if it answers.
+        `missing`: the number of its messages that the target doesn't have, -1 if that is unknown.
+        `removes`: the number of messages that the target loses in addition, as requested.
         """
         broker = target.broker_name
         epoch = next_epoch([one.state for one in replicas if one.state is not None])
-        if alive is not None:
-            await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
+        if alive is not None and alive.state is not None:
+            end = alive.state.end_position
+            yields = ChangeRole(SLAVE, target.broker_id, epoch, fence=fence, end_position=end)
+            await self._take_role(alive.address, yields)
         try:
             removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, removes))
         except BaseException:
@@ -251,12 +265,16 @@ class ReplicaAdmin:
         lost = -1 if missing < 0 else missing + removed
         return Failover(broker, target.address, epoch, lost, alive.address if alive else "")
 
-    async def _handed_over(self, master: Replica, target: Replica, losing: int | None) -> int:
-        """Stop the master and let the slave catch up; return the number of messages that it doesn't have.
+    async def _handed_over(
+        self, master: Replica, target: Replica, losing: int | None, fence: str
+    ) -> tuple[Replica, int]:
+        """Stop the master and let the slave catch up; return the stopped master and how many messages the slave lacks.
 
-        Raises: ClientError (these are too many), NetworkError.
+        Raises: ClientError (these are too many), BrokerAnswer (another failover is running), NetworkError.
         """
-        fenced = await self._request(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
+        stop = ControlReplication(fence_ms=FENCE_MS, fence=fence)
+        fenced = await self._request(master.address, stop, TIMEOUT_MS)
+        stopped = master._replace(state=fenced)
         state = await self._state(target.address)
         is_moving = not state.is_held and not state.lag_ms
         now, waited_ms = fenced, 0
@@ -270,7 +288,7 @@ class ReplicaAdmin:
         if stored >= fenced.end_position:
             has_all = await self.copy_state(target.address) and not lacks_deletions(now, target)
             if has_all or losing is not None:
-                return 0
+                return stopped, 0
             missing, words = -1, not_copied(target)
         elif stored < 0:
             missing, words = -1, not_joined(target, await self._state(target.address))
@@ -279,7 +297,7 @@ class ReplicaAdmin:
             words = why_not_yet(target, missing, "messages", state)
         if losing is None or not 0 <= missing <= losing:
             raise ClientError(words)
-        return missing
+        return stopped, missing
 
     async def copy_state(self, address: str) -> bool:
         """Let a slave copy topics, groups and offsets now; return whether it has done so within a short time."""

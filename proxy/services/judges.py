@@ -1,7 +1,7 @@
 """Which broker decides about a call: the first one that responds, in the order of their addresses.
 
 A broker that doesn't respond within PATIENCE_MS, because it is frozen or unreachable, delays no other call: until its
-request has ended, the others are asked first. Each response that comes of a check counts at once. That access isn't
+request has ended, the others are queried first. Each response that comes of a check counts at once. That access isn't
 checked counts only when each broker before has failed: a slow one may check it.
 """
 

@@ -223,7 +223,7 @@ class KnownCluster:
     async def tell(self, broker_name: str, topic: str, request: Request) -> None:
         """Send a one-way request to the present master of a broker that has a topic. Raises: StaticfireError.
 
-        A broker that is no longer the master would refuse the request, and nobody would learn of it.
+        A broker that is no longer the master would refuse the request, and no client would learn of it.
         """
         address = await self.find(broker_name, topic, newest=True)
         if address is None:
