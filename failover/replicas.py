@@ -93,13 +93,18 @@ class ReplicaAdmin:
         sets = await self._sets()
         if broker is not None and broker not in sets:
             raise ClientError(f"there is no broker {broker}; there are {', '.join(sorted(sets)) or 'none'}")
-        places = [
-            (name, broker_id, address)
-            for name, members in sorted(sets.items())
-            for broker_id, address in sorted(members.items())
-            if broker in (None, name)
-        ]
-        return list(await asyncio.gather(*(self._replica(*place) for place in places)))
+        names = sorted(sets) if broker is None else [broker]
+        found = await asyncio.gather(*(self.of(name, sets[name]) for name in names))
+        return [one for members in found for one in members]
+
+    async def of(self, broker: str, members: Mapping[int, str]) -> list[Replica]:
+        """Return the master and the slaves of a broker by id. `members`: their addresses by id."""
+        requests = (self._replica(broker, broker_id, address) for broker_id, address in sorted(members.items()))
+        return list(await asyncio.gather(*requests))
+
+    async def registered(self) -> Sets:
+        """Return the addresses of all brokers by name and id, as the nameserver has them. Raises: as `sets_at`."""
+        return await self._sets()
 
     async def at(self, broker: str, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         """Return the broker at an address that the nameserver doesn't have."""

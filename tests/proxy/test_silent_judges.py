@@ -43,8 +43,7 @@ async def add_user(guarded: Guarded) -> None:
 
 async def ended(guarded: Guarded, metadata: dict[str, str]) -> Any:
     """Make a call that needs no broker but the one that checks it; it has passed if it is found to end nothing."""
-    unknown = {"topic": resource(TOPIC), "transaction_id": "unknown"}
-    code, words = await guarded.call("EndTransaction", metadata, **unknown)
+    code, words = await guarded.call("EndTransaction", metadata, topic=resource(TOPIC), transaction_id="unknown")
     return "passed" if "cannot found transaction data" in words else (code, words)
 
 
