@@ -11,8 +11,8 @@ for it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -69,24 +69,35 @@ class Believed(Generic[V]):
         self._uptime_ms = uptime_ms
         self._known: dict[str, tuple[V, int]] = {}
         self._fetches: dict[str, _Fetch[V]] = {}
+        self._queued: dict[str, _Fetch[V]] = {}
+        """Requests that begin when the one in `_fetches` has ended, because that began before a caller's `get`."""
 
     async def get(self, name: str, newest: bool = False) -> V:
         """Return the response for a name. Raises: the errors of the request; they aren't cached.
 
-        `newest`: a response that is still believed isn't good enough.
+        `newest`: neither a response that is still believed is good enough, nor that to a request that began before:
+        the other side may have sent it before a change that the caller knows of.
         """
         known, now_ms = self._known.get(name), self._uptime_ms()
         if known is not None and now_ms < known[1] and not newest:
             return known[0]
-        fetch = self._fetches.get(name)
-        if fetch is None:
-            task = asyncio.get_running_loop().create_task(self._fetched(name))
-            task.add_done_callback(_retrieved)
-            fetch = self._fetches[name] = _Fetch(task, now_ms + PATIENCE_MS)
+        running = self._fetches.get(name)
+        if running is None:
+            fetch = self._fetches[name] = self._begin(self._fetched(name), now_ms)
+        elif not newest:
+            fetch = running
+        else:
+            queued = self._queued.get(name)
+            fetch = self._queued[name] = queued or self._begin(self._fetched_after(running.task, name), now_ms)
         if known is None:
             return await asyncio.shield(fetch.task)
         await asyncio.wait([fetch.task], timeout=max(0, fetch.patience_until_ms - now_ms) / 1000)
-        return fetch.task.result() if fetch.task.done() else known[0]
+        return fetch.task.result() if fetch.task.done() else self._known.get(name, known)[0]
+
+    def _begin(self, work: Coroutine[Any, Any, V], now_ms: UptimeMs) -> _Fetch[V]:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(_retrieved)
+        return _Fetch(task, now_ms + PATIENCE_MS)
 
     def forget(self, name: str) -> None:
         """Remove a name from the cache."""
@@ -94,10 +105,22 @@ class Believed(Generic[V]):
 
     async def close(self) -> None:
         """Cancel the running requests."""
-        tasks = [fetch.task for fetch in self._fetches.values()]
+        tasks = [fetch.task for fetch in (*self._fetches.values(), *self._queued.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetched_after(self, running: "asyncio.Task[V]", name: str) -> V:
+        await asyncio.wait([running])
+        return await self._fetched(name)
+
+    def _end(self, name: str) -> None:
+        """Note that the request of a name has ended: the queued one, if there is one, is the next."""
+        queued = self._queued.pop(name, None)
+        if queued is None:
+            del self._fetches[name]
+        else:
+            self._fetches[name] = queued
 
     async def _fetched(self, name: str) -> V:
         try:
@@ -111,7 +134,7 @@ class Believed(Generic[V]):
             log.debug("old_answer_used", name=name, reason=str(error))
             answer = known[0]
         finally:
-            del self._fetches[name]
+            self._end(name)
         if len(self._known) >= NAMES_MAX:
             self._known.clear()
         self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)
@@ -235,7 +258,7 @@ class KnownCluster:
 
     async def _ask_route(self, topic: str) -> TopicRouteData:
         try:
-            return await self.client.routes.fetch(topic)
+            return await self.client.routes.fetch(topic, newest=True)
         except NetworkError:
             known = self.client.routes.known(topic)
             if known is None:
