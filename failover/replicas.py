@@ -79,7 +79,8 @@ class ReplicaAdmin:
     def __init__(self, pool: ConnectionPool, sets: ReadSets) -> None:
         """`sets`: reads which brokers there are."""
         self._pool = pool
-        self._sets = sets
+        self.registered = sets
+        """Returns the addresses of all brokers by name and id, as the nameserver has them. Raises: as `sets_at`."""
 
     @classmethod
     def at_nameservers(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
@@ -90,7 +91,7 @@ class ReplicaAdmin:
 
     async def all(self, broker: str | None = None) -> list[Replica]:
         """Return the masters and slaves of a broker, or of all, by name and id. Raises: ClientError, NetworkError."""
-        sets = await self._sets()
+        sets = await self.registered()
         if broker is not None and broker not in sets:
             raise ClientError(f"there is no broker {broker}; there are {', '.join(sorted(sets)) or 'none'}")
         names = sorted(sets) if broker is None else [broker]
@@ -101,10 +102,6 @@ class ReplicaAdmin:
         """Return the master and the slaves of a broker by id. `members`: their addresses by id."""
         requests = (self._replica(broker, broker_id, address) for broker_id, address in sorted(members.items()))
         return list(await asyncio.gather(*requests))
-
-    async def registered(self) -> Sets:
-        """Return the addresses of all brokers by name and id, as the nameserver has them. Raises: as `sets_at`."""
-        return await self._sets()
 
     async def at(self, broker: str, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         """Return the broker at an address that the nameserver doesn't have."""
@@ -120,7 +117,7 @@ class ReplicaAdmin:
 
         Raises: ClientError (there is none, or one has no master), NetworkError.
         """
-        sets = await self._sets()
+        sets = await self.registered()
         for name in sorted({*sets, *names}):
             if MASTER_ID not in sets.get(name, {}):
                 advice = f"let a slave take over with `staticfire failover {name}`, or start its master again"
@@ -257,9 +254,8 @@ class ReplicaAdmin:
         broker = target.broker_name
         epoch = next_epoch([one.state for one in replicas if one.state is not None])
         if alive is not None and alive.state is not None:
-            end = alive.state.end_position
-            yields = ChangeRole(SLAVE, target.broker_id, epoch, fence=fence, end_position=end)
-            await self._take_role(alive.address, yields)
+            change = ChangeRole(SLAVE, target.broker_id, epoch, fence=fence, end_position=alive.state.end_position)
+            await self._take_role(alive.address, change)
         try:
             removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, removes))
         except BaseException:
@@ -322,7 +318,7 @@ class ReplicaAdmin:
     async def _registered(self, broker: str, address: str) -> None:
         """Wait until the nameserver has the new master. Raises: NetworkError."""
         for _ in range(ROUTE_WAIT_MS // POLL_MS):
-            members: Mapping[int, str] = (await self._sets()).get(broker, {})
+            members: Mapping[int, str] = (await self.registered()).get(broker, {})
             if members.get(MASTER_ID) == address:
                 return
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
