@@ -88,7 +88,8 @@ class BrokerSettings(TlsSettings):  # house: one line or two for each setting
     authorization_enabled: bool | None = None
     """Check policies. Unset: from the first policy on."""
     init_authentication_user: str = field(default="", metadata={"secret": True})
-    """The first super user, like {"username":"admin","password":"..."}, or a list of users. Created at the start."""
+    """The first super user, like {"username":"admin","password":"..."}, or a list of users. Each is created
+    at the first start that names it. If it is removed later, it doesn't come back."""
     inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})
     """The user of the cluster's own programs, like {"accessKey":"...","secretKey":"..."}. It may do everything."""
     authentication_whitelist: str = ""

@@ -26,6 +26,7 @@ from staticfire.failover.decisions import (
 )
 from staticfire.failover.replica import Replica
 from staticfire.failover.routes import ReadSets, Sets, sets_at
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import (
     AnswerTimeout,
@@ -78,7 +79,8 @@ class ReplicaAdmin:
     def __init__(self, pool: ConnectionPool, sets: ReadSets) -> None:
         """`sets`: reads which brokers there are."""
         self._pool = pool
-        self._sets = sets
+        self.registered = sets
+        """Returns the addresses of all brokers by name and id, as the nameserver has them. Raises: as `sets_at`."""
 
     @classmethod
     def at_nameservers(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
@@ -89,16 +91,17 @@ class ReplicaAdmin:
 
     async def all(self, broker: str | None = None) -> list[Replica]:
         """Return the masters and slaves of a broker, or of all, by name and id. Raises: ClientError, NetworkError."""
-        sets = await self._sets()
+        sets = await self.registered()
         if broker is not None and broker not in sets:
             raise ClientError(f"there is no broker {broker}; there are {', '.join(sorted(sets)) or 'none'}")
-        places = [
-            (name, broker_id, address)
-            for name, members in sorted(sets.items())
-            for broker_id, address in sorted(members.items())
-            if broker in (None, name)
-        ]
-        return list(await asyncio.gather(*(self._replica(*place) for place in places)))
+        names = sorted(sets) if broker is None else [broker]
+        found = await asyncio.gather(*(self.of(name, sets[name]) for name in names))
+        return [one for members in found for one in members]
+
+    async def of(self, broker: str, members: Mapping[int, str]) -> list[Replica]:
+        """Return the master and the slaves of a broker by id. `members`: their addresses by id."""
+        requests = (self._replica(broker, broker_id, address) for broker_id, address in sorted(members.items()))
+        return list(await asyncio.gather(*requests))
 
     async def at(self, broker: str, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         """Return the broker at an address that the nameserver doesn't have."""
@@ -114,7 +117,7 @@ class ReplicaAdmin:
 
         Raises: ClientError (there is none, or one has no master), NetworkError.
         """
-        sets = await self._sets()
+        sets = await self.registered()
         for name in sorted({*sets, *names}):
             if MASTER_ID not in sets.get(name, {}):
                 advice = f"let a slave take over with `staticfire failover {name}`, or start its master again"
@@ -192,55 +195,67 @@ class ReplicaAdmin:
             raise UsageError(f"losing={losing}: the number of lost messages can't be above {INT64_MAX}")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
+        fence = self._pool.random_name()
         if master is not None and master.state is not None and not master.state.waits_for_failover:
             target = new_master(broker, replicas, to)
             try:
-                missing = await self._handed_over(master, target, losing)
+                stopped, missing = await self._handed_over(master, target, losing, fence)
                 removes = 0 if missing < 0 else max(0, (losing or 0) - missing)
-                return await self._carried_out(replicas, master, target, missing, removes)
+                return await self._carried_out(replicas, stopped, target, missing, removes, fence)
             except BaseException:  # Whatever ended it: a master that remains one accepts messages again.
-                await self._fence([master], 0)
+                await self._fence([master], 0, fence)
                 raise
         slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
         epoch = -1
         try:
             # The master may only be slow: no slave may confirm anything to it any more.
-            await self._fence(slaves, FENCE_MS)
+            await self._fence(slaves, FENCE_MS, fence)
             now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
             replicas = [*(one for one in replicas if one not in slaves), *now]
             require_whole(broker, now, whole_needed)
             target = new_master(broker, those_in_sync(broker, replicas, in_sync), to)
             require_known(target, losing, accepts_loss, master is None or master.state is None)
             removes = (losing or 0) if has_copied(target) else 0
-            done = await self._carried_out(replicas, None, target, -1, removes)
+            done = await self._carried_out(replicas, None, target, -1, removes, fence)
             epoch = done.epoch
         finally:
-            await self._fence(slaves, 0, epoch)
+            await self._fence(slaves, 0, fence, epoch)
         return done
 
-    async def _fence(self, replicas: list[Replica], fence_ms: int, epoch: int = -1) -> None:
+    async def _fence(self, replicas: list[Replica], fence_ms: int, fence: str, epoch: int = -1) -> None:
         """Let slaves copy nothing for a time, and a master accept nothing; with 0, let them continue.
 
-        A slave that doesn't answer copies nothing either.
+        A slave that doesn't answer copies nothing either. Raises: BrokerAnswer (another failover is running).
         """
-        request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
+        request = ControlReplication(fence_ms=fence_ms, fence=fence, least_epoch=epoch)
         requests = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in replicas)
         for answer in await asyncio.gather(*requests, return_exceptions=True):
-            if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
-                raise answer
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, NetworkError | ProtocolError):
+                    raise answer
+            elif answer.code == ResponseCode.SYSTEM_BUSY:
+                raise broker_answer(answer.code, answer.remark, "failover")
 
     async def _carried_out(
-        self, replicas: list[Replica], alive: Replica | None, target: Replica, missing: int, removes: int
+        self,
+        replicas: list[Replica],
+        alive: Replica | None,
+        target: Replica,
+        missing: int,
+        removes: int,
+        fence: str,
     ) -> Failover:
         """Exchange the roles.
 
-        `alive`: the old master, if it answers. `missing`: the number of its messages that the target doesn't have, -1
-        if that is unknown. `removes`: the number of messages that the target loses in addition, as requested.
+        `alive`: the old master as it was when it stopped to accept messages for `fence`, if it answers.
+        `missing`: the number of its messages that the target doesn't have, -1 if that is unknown.
+        `removes`: the number of messages that the target loses in addition, as requested.
         """
         broker = target.broker_name
         epoch = next_epoch([one.state for one in replicas if one.state is not None])
-        if alive is not None:
-            await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
+        if alive is not None and alive.state is not None:
+            change = ChangeRole(SLAVE, target.broker_id, epoch, fence=fence, end_position=alive.state.end_position)
+            await self._take_role(alive.address, change)
         try:
             removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, removes))
         except BaseException:
@@ -251,12 +266,16 @@ class ReplicaAdmin:
         lost = -1 if missing < 0 else missing + removed
         return Failover(broker, target.address, epoch, lost, alive.address if alive else "")
 
-    async def _handed_over(self, master: Replica, target: Replica, losing: int | None) -> int:
-        """Stop the master and let the slave catch up; return the number of messages that it doesn't have.
+    async def _handed_over(
+        self, master: Replica, target: Replica, losing: int | None, fence: str
+    ) -> tuple[Replica, int]:
+        """Stop the master and let the slave catch up; return the stopped master and how many messages the slave lacks.
 
-        Raises: ClientError (these are too many), NetworkError.
+        Raises: ClientError (these are too many), BrokerAnswer (another failover is running), NetworkError.
         """
-        fenced = await self._request(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
+        stop = ControlReplication(fence_ms=FENCE_MS, fence=fence)
+        fenced = await self._request(master.address, stop, TIMEOUT_MS)
+        stopped = master._replace(state=fenced)
         state = await self._state(target.address)
         is_moving = not state.is_held and not state.lag_ms
         now, waited_ms = fenced, 0
@@ -270,7 +289,7 @@ class ReplicaAdmin:
         if stored >= fenced.end_position:
             has_all = await self.copy_state(target.address) and not lacks_deletions(now, target)
             if has_all or losing is not None:
-                return 0
+                return stopped, 0
             missing, words = -1, not_copied(target)
         elif stored < 0:
             missing, words = -1, not_joined(target, await self._state(target.address))
@@ -279,7 +298,7 @@ class ReplicaAdmin:
             words = why_not_yet(target, missing, "messages", state)
         if losing is None or not 0 <= missing <= losing:
             raise ClientError(words)
-        return missing
+        return stopped, missing
 
     async def copy_state(self, address: str) -> bool:
         """Let a slave copy topics, groups and offsets now; return whether it has done so within a short time."""
@@ -299,7 +318,7 @@ class ReplicaAdmin:
     async def _registered(self, broker: str, address: str) -> None:
         """Wait until the nameserver has the new master. Raises: NetworkError."""
         for _ in range(ROUTE_WAIT_MS // POLL_MS):
-            members: Mapping[int, str] = (await self._sets()).get(broker, {})
+            members: Mapping[int, str] = (await self.registered()).get(broker, {})
             if members.get(MASTER_ID) == address:
                 return
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it

@@ -4,6 +4,8 @@ RocketMQ: the controller. A master is gone if the nameserver has had no route to
 broke, and it accepts no other; or if it doesn't answer for SILENT_MS, because it is frozen or unreachable. During a
 failover by a person nothing is done: a broker that changes its role answers late, and then as a master.
 
+Each broker has a task of its own. So a frozen machine, or a long change of roles, delays no failover of another broker.
+
 A nameserver that was restarted, or frozen, has no route to a living master for a while. So the last known master, or
 the one that a slave copies, gets a request before a slave takes over.
 
@@ -15,7 +17,9 @@ If all in sync must acknowledge (allAckInSyncStateSet), one that the master last
 must have had everything, too. If none was in sync, only the master has the last messages.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from staticfire.failover.replica import Replica
 from staticfire.failover.replicas import ReplicaAdmin
@@ -78,28 +82,44 @@ class FailoverWatch:
         self._uptime_ms = uptime_ms
         self._pause = pause
         self._sets: dict[str, _Set] = {}
+        self._looks: dict[str, asyncio.Task[None]] = {}
+        """The looks that haven't ended, by broker."""
         self._reasons: dict[str, tuple[str, UptimeMs]] = {}
         """Why no slave of a broker takes over, and when that was logged; of no broker: why it isn't known which there
         are."""
 
     async def loop(self) -> None:
         """Let a slave take over whenever a master is gone."""
-        while True:
-            try:
-                await self.look()
-            except StaticfireError as error:
-                self._report("", str(error))
-            await self._pause(POLL_MS)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    await self._begin_looks(group)
+                except StaticfireError as error:
+                    self._report("", str(error))
+                await self._pause(POLL_MS)
 
     async def look(self) -> None:
-        """Look once. A broker whose slaves can't take over doesn't keep the others from it. Raises: NetworkError."""
-        replicas = await self._admin.all()
+        """Look once at each broker, and wait until that is done. Raises: NetworkError."""
+        async with asyncio.TaskGroup() as group:
+            await self._begin_looks(group)
+
+    async def _begin_looks(self, group: asyncio.TaskGroup) -> None:
+        """Begin to look at each broker for which the last look has ended: none waits for another one's machines."""
+        sets = await self._admin.registered()
         self._reasons.pop("", None)
-        for name in sorted({one.broker_name for one in replicas}):
-            try:
-                await self._look_at(name, [one for one in replicas if one.broker_name == name])
-            except StaticfireError as error:
-                self._report(name, str(error))
+        for name in sorted(sets):
+            if name not in self._looks:
+                self._looks[name] = look = group.create_task(self._look(name, sets[name]), name=f"failover of {name}")
+                look.add_done_callback(partial(self._ended, name))
+
+    def _ended(self, name: str, _: object) -> None:
+        del self._looks[name]
+
+    async def _look(self, name: str, members: Mapping[int, str]) -> None:
+        try:
+            await self._look_at(name, await self._admin.of(name, members))
+        except StaticfireError as error:
+            self._report(name, str(error))
 
     def _report(self, broker: str, reason: str) -> None:
         before, now = self._reasons.get(broker), self._uptime_ms()

@@ -53,6 +53,10 @@ class ConnectionPool:
         self._heard_connected = connected
         self._heard_lost = lost
 
+    def random_name(self) -> str:
+        """Return a name that no other request has."""
+        return f"{self._machine.identity.random.getrandbits(128):032x}"
+
     @property
     def is_signing(self) -> bool:
         """Whether requests have an access key."""
@@ -102,7 +106,7 @@ class ConnectionPool:
         self._open[address] = connection
         if self._credentials is not None and self._codec.number == NATIVE:
             # Before any other request. Nameservers ignore it.
-            connection.tell(self._credentials.sign_in(f"{self._machine.identity.random.getrandbits(128):032x}"))
+            connection.tell(self._credentials.sign_in(self.random_name()))
         if self._heard_connected is not None:
             self._heard_connected(address, connection)
         return connection

@@ -32,6 +32,8 @@ class AccessBook:
         self.acls: dict[str, Acl] = {}
         self.had_policies = False
         """Whether there is or was a policy: without the last one, policies are still checked and permit nothing."""
+        self.named: set[str] = set()
+        """The users that settings named at a start: each is created once, so that a removed one doesn't come back."""
         self.version = 0
         self._changed = changed
         self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
@@ -44,6 +46,17 @@ class AccessBook:
         """Add a user, or replace it."""
         self.users[user.username] = user
         self.touch()
+
+    def create_once(self, user: User) -> bool:
+        """Add a user that settings name, unless they named it at an earlier start, too; return whether it exists now.
+
+        A failover, a restore and a restart of the broker are such starts.
+        """
+        if user.username not in self.named:
+            self.named.add(user.username)
+            self.users.setdefault(user.username, user)
+            self.touch()
+        return user.username in self.users
 
     def remove_user(self, name: str) -> bool:
         """Remove a user and its policies; return whether it existed."""
@@ -135,6 +148,7 @@ class AccessBook:
             "users": [self.users[name] for name in sorted(self.users)],
             "acls": {name: policies_of(self.acls[name]) for name in sorted(self.acls)},
             "hadPolicies": self.had_policies,
+            "named": sorted(self.named),
         }
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
@@ -150,6 +164,7 @@ class AccessBook:
         self.users = {user.username: user for user in saved.users}
         self.acls = acls
         self.had_policies = saved.had_policies or bool(acls)
+        self.named = set(saved.named)
         self.version += 1
         self._decisions.clear()
 
@@ -180,6 +195,8 @@ class _Saved(msgspec.Struct, rename="camel"):
     users: list[User] = []
     acls: dict[str, list[PolicyInfo]] = {}
     had_policies: bool = False
+    named: list[str] = []
+    """Absent in files of earlier versions."""
 
 
 _NO_POLICIES = Acl()

@@ -61,13 +61,15 @@ class AccessControl:
         self._has_warned = False
 
     def begin(self) -> None:
-        """Add the users that the settings name, and begin to judge if anything requires it. Raises: UsageError."""
+        """Add users that the settings name for the first time; judge if anything requires it. Raises: UsageError."""
         settings = self._site.settings()
         for user in check_settings(settings):
-            known = self.book.user(user.username)
-            if known is None:
-                self.book.put_user(user)
-            elif known.password != user.password:  # As in RocketMQ; people would look for a wrong secret elsewhere.
+            if not self.book.create_once(user):
+                log.info(
+                    "user_not_created", user=readable(user.username), reason="it was removed after an earlier start"
+                )
+            elif self.book.users[user.username].password != user.password:
+                # As in RocketMQ; people would look for a wrong secret elsewhere.
                 log.warning(
                     "user_exists", user=readable(user.username), reason="it keeps its secret, which is another one",
                     way_out=f"staticfire user change {readable(user.username)} --secret ...",

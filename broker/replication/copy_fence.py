@@ -11,6 +11,10 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.times import UptimeMs
 
+FENCE_MS_MAX = 30_000
+"""Masters and slaves continue after this time, if the failover that has stopped them died meanwhile."""
+OTHER_FAILOVER = "another failover of this broker is running: try again"
+
 
 class MasterLost(NetworkError):
     """There is no master to copy from, for now."""
@@ -26,15 +30,21 @@ class CopyFence:
     def __init__(self, uptime_ms: Callable[[], UptimeMs], least_epoch: int = 0) -> None:
         self._uptime_ms = uptime_ms
         self._until_ms = 0
+        self._owner = ""
         self._changed = asyncio.Event()
         self._asking: asyncio.Timeout | None = None
         self.least_epoch = least_epoch
         """No master of an older epoch is followed, whatever the nameserver says."""
 
-    def begin(self, fence_ms: int, least_epoch: int) -> None:
-        """Begin, also while the master is being queried. 0: end, and look for the master again. -1: as before."""
+    def begin(self, fence_ms: int, least_epoch: int, owner: str = "") -> None:
+        """Begin, also while the master is being queried. 0: end, and look for the master again.
+
+        `least_epoch`: -1: as before. `owner`: a random name of the failover; no other one ends the fence.
+        """
         self.least_epoch = max(self.least_epoch, least_epoch)
-        self._until_ms = self._uptime_ms() + fence_ms
+        if not self.is_others(owner):
+            self._owner = owner
+            self._until_ms = self._uptime_ms() + fence_ms
         if self._asking is not None:
             self._asking.reschedule(0)  # It is over now.
         self._changed.set()
@@ -43,6 +53,10 @@ class CopyFence:
     def is_up(self) -> bool:
         """Whether nothing may be stored or confirmed now."""
         return self._until_ms > self._uptime_ms()
+
+    def is_others(self, owner: str) -> bool:
+        """Whether another failover has begun the fence."""
+        return self.is_up and owner != self._owner
 
     async def wait(self) -> None:
         """Wait until it has ended."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 
 from staticfire.broker.registration import Registration
-from staticfire.broker.replication.copy_fence import CopyFence, MasterLost, OtherTakesOver
+from staticfire.broker.replication.copy_fence import FENCE_MS_MAX, OTHER_FAILOVER, CopyFence, MasterLost, OtherTakesOver
 from staticfire.broker.replication.copy_run import CopyRun
 from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import Lineage, write_lineage
@@ -33,6 +33,7 @@ from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, NetworkError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     SLAVE,
+    ControlReplication,
     CopyAnswer,
     CopyLog,
     JoinAnswer,
@@ -124,8 +125,14 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
     def _use(self, _: BrokerSettings) -> None:
         self._changed.set()
 
-    def begin_fence(self, fence_ms: int, least_epoch: int) -> None:
-        """Confirm nothing for a time, and never again to a master of an older epoch. Raises: StorageError."""
+    def begin_fence(self, request: ControlReplication) -> None:
+        """Confirm nothing for a time, and never again to a master of an older epoch.
+
+        Raises: StorageError, BrokerAnswer (another failover is running).
+        """
+        least_epoch = request.least_epoch
+        if request.fence_ms and self.fence.is_others(request.fence):
+            raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, OTHER_FAILOVER)
         if least_epoch > self.lineage.least_epoch and self.lineage.set_id:
             self.lineage = msgspec.structs.replace(self.lineage, least_epoch=least_epoch)
             settings = self._state.settings
@@ -133,7 +140,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
                 write_lineage(self._state.machine.files, settings.store_path_root_dir, self.lineage)
             except OSError as error:
                 raise StorageError(f"the epoch that a slave must not forget could not be written: {error}") from error
-        self.fence.begin(fence_ms, least_epoch)
+        self.fence.begin(min(request.fence_ms, FENCE_MS_MAX), least_epoch, request.fence)
 
     def note_damage(self) -> None:
         """Note that the log is damaged, also for the next starts: they may find nothing, or this disk fail again."""

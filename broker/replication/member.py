@@ -28,7 +28,7 @@ from staticfire.broker.replication.lineage import (
     write_lineage,
 )
 from staticfire.broker.replication.losing import count_messages, end_without
-from staticfire.broker.replication.master_fence import FENCE_MS_MAX, MasterFence
+from staticfire.broker.replication.master_fence import MasterFence
 from staticfire.broker.replication.role_change import ASYNC_MASTER, check_change, role_change
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
@@ -263,10 +263,7 @@ class ReplicationMember:
         """Hold, release or delay the copy of a slave; let a master refuse messages. Raises: BrokerAnswer."""
         request: ControlReplication = call.request
         if request.fence_ms >= 0:
-            if self.follower is None:
-                self._fence.begin(request.fence_ms)
-            else:
-                self.follower.begin_fence(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
+            (self.follower or self._fence).begin_fence(request)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())
@@ -296,6 +293,8 @@ class ReplicationMember:
         settings, lineage = self._state.settings, self.lineage
         check_change(request, lineage, settings.broker_name)
         if request.role == SLAVE:
+            if self.follower is None:
+                self._fence.keep_for(request.fence, request.end_position)
             lineage = msgspec.structs.replace(lineage, least_epoch=request.epoch)
             change = role_change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:

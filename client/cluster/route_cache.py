@@ -81,12 +81,16 @@ class RouteCache:
         self._keep(topic, limit_queues(default, queue_nums), guessed=True)
         return self._routes[topic]
 
-    async def fetch(self, topic: str) -> TopicRouteData:
+    async def fetch(self, topic: str, newest: bool = False) -> TopicRouteData:
         """Fetch the route from a nameserver, and keep it.
 
+        `newest`: the response to a request that began before isn't good enough.
         Raises: TopicNotFound, NetworkError, BrokerAnswer, ClientError (a static topic).
         """
         asking = self._asking.get(topic)
+        if newest and asking is not None:
+            await asyncio.wait([asking])
+            asking = self._asking.get(topic)
         if asking is None:
             asking = asyncio.get_running_loop().create_future()
             self._asking[topic] = asking

@@ -243,6 +243,8 @@ class ControlReplication(Request, rename="camel"):
     copy_state: bool = False
     fence_ms: Int64 = -1
     """A master refuses messages for this time, because it hands over; a slave copies nothing. 0: they do so again."""
+    fence: str = ""
+    """A random name of the failover that sets `fence_ms`: no other one ends that time."""
     least_epoch: Int64 = -1
     """A slave doesn't follow the master of an older epoch: there is a newer one."""
 
@@ -260,10 +262,14 @@ class ChangeRole(Request, rename="camel"):
     """Make a broker the master of its set in a new epoch, or a slave.
 
     `role`: ASYNC_MASTER, SYNC_MASTER, SLAVE; empty: that of the last master. `epoch`: the new epoch, of which both
-    must not know yet. `losing`: the number of messages that it removes from the end of its log.
+    must not know yet. `losing`: the number of messages that it removes from the end of its log. `fence`: as in
+    `ControlReplication`; a master becomes a slave only if it still refuses messages for that failover, and if its log
+    ends at `end_position` (-1: anywhere).
     """
 
     role: str
     broker_id: Int64
     epoch: Int64
     losing: Int64 = -1
+    fence: str = ""
+    end_position: Int64 = -1

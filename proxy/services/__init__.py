@@ -1,7 +1,7 @@
 """What the endpoint does for each call. RocketMQ: the activities of its proxy, in cluster mode.
 
 - `service.py`: builds the parts; `callers.py`: the client of a call; `statuses.py`: how calls end
-- `access.py`: whether a client may do it, which brokers decide
+- `access.py`: whether a client may do it, which brokers decide; `judges.py`: which broker is queried
 
 The calls:
 

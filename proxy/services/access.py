@@ -15,12 +15,12 @@ from google.protobuf.message import Message
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer
-from staticfire.protocol.errors import ConnectFailed, NetworkError
+from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.access import JudgeAnswer, JudgeCall, JudgedCall
-from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfoAnswer, GetClusterInfo
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
 from staticfire.proxy.services.access_needs import NO_MESSAGE, is_empty_send, needs_of, presented_by
 from staticfire.proxy.services.callers import CLIENT_ID
+from staticfire.proxy.services.judges import JudgingBrokers
 from staticfire.proxy.services.statuses import status_of
 from staticfire.proxy.transport.calls import GrpcCall, StreamHandler
 from staticfire.runtime.dispatcher import Call
@@ -28,7 +28,6 @@ from staticfire.runtime.log import logger
 
 A = TypeVar("A", bound=Message)
 """A handler whose responses are a stream."""
-TIMEOUT_MS = 3_000
 
 log = logger("proxy")
 
@@ -38,6 +37,7 @@ class CallAccess:
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
+        self._judges = JudgingBrokers(client)
         self.is_open = False
         """Whether brokers are known to judge nothing at present."""
         self._is_judging = False
@@ -60,7 +60,7 @@ class CallAccess:
         )
         changes = self._changes
         try:
-            answer = await self._ask(JudgeCall(body=judged))
+            answer = await self._judges.ask(JudgeCall(body=judged), self._is_judging)
         except NetworkError as error:
             return status_of(error)
         # A change may have been reported after the broker responded, but before this task continues.
@@ -80,38 +80,6 @@ class CallAccess:
         if self._is_judging and is_empty_send(request):
             return Status(code=Code.UNAUTHORIZED, message=NO_MESSAGE)
         return None
-
-    async def _ask(self, request: JudgeCall) -> Answer | None:
-        """Return the response of the first broker that responds; None if none is reached and none has judged before.
-
-        A broker that is reached but doesn't respond, because it is frozen or busy, may judge, and may handle the call
-        later: then it is refused. Raises: NetworkError.
-        """
-        lost: NetworkError | None = None
-        is_reached = self._is_judging
-        for address in await self._masters():
-            try:
-                return await self._client.pool.ask(address, request, TIMEOUT_MS)
-            except NetworkError as error:
-                lost = error
-                is_reached = is_reached or not isinstance(error, ConnectFailed)
-        if is_reached:
-            raise lost or NetworkError("no broker can be reached to check the client's access")
-        return None
-
-    async def _masters(self) -> list[str]:
-        """Return the addresses of brokers: those of known routes, otherwise those that the nameserver has."""
-        known = [replicas[MASTER_ID] for replicas in self._client.routes.addresses.values() if MASTER_ID in replicas]
-        if known:
-            return sorted(known)
-        try:
-            answer = await self._client.nameservers.ask(GetClusterInfo())
-        except NetworkError:
-            return []
-        if not isinstance(answer, ClusterInfoAnswer) or answer.body is None:
-            return []
-        brokers = answer.body.broker_addr_table.values()
-        return sorted(one.broker_addrs[MASTER_ID] for one in brokers if MASTER_ID in one.broker_addrs)
 
     def _changed(self, _: Call) -> Answer:
         self._close()

@@ -11,8 +11,8 @@ for it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -69,24 +69,35 @@ class Believed(Generic[V]):
         self._uptime_ms = uptime_ms
         self._known: dict[str, tuple[V, int]] = {}
         self._fetches: dict[str, _Fetch[V]] = {}
+        self._queued: dict[str, _Fetch[V]] = {}
+        """Requests that begin when the one in `_fetches` has ended, because that began before a caller's `get`."""
 
     async def get(self, name: str, newest: bool = False) -> V:
         """Return the response for a name. Raises: the errors of the request; they aren't cached.
 
-        `newest`: a response that is still believed isn't good enough.
+        `newest`: neither a response that is still believed is good enough, nor that to a request that began before:
+        the other side may have sent it before a change that the caller knows of.
         """
         known, now_ms = self._known.get(name), self._uptime_ms()
         if known is not None and now_ms < known[1] and not newest:
             return known[0]
-        fetch = self._fetches.get(name)
-        if fetch is None:
-            task = asyncio.get_running_loop().create_task(self._fetched(name))
-            task.add_done_callback(_retrieved)
-            fetch = self._fetches[name] = _Fetch(task, now_ms + PATIENCE_MS)
+        running = self._fetches.get(name)
+        if running is None:
+            fetch = self._fetches[name] = self._begin(self._fetched(name), now_ms)
+        elif not newest:
+            fetch = running
+        else:
+            queued = self._queued.get(name)
+            fetch = self._queued[name] = queued or self._begin(self._fetched_after(running.task, name), now_ms)
         if known is None:
             return await asyncio.shield(fetch.task)
         await asyncio.wait([fetch.task], timeout=max(0, fetch.patience_until_ms - now_ms) / 1000)
-        return fetch.task.result() if fetch.task.done() else known[0]
+        return fetch.task.result() if fetch.task.done() else self._known.get(name, known)[0]
+
+    def _begin(self, work: Coroutine[Any, Any, V], now_ms: UptimeMs) -> _Fetch[V]:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(_retrieved)
+        return _Fetch(task, now_ms + PATIENCE_MS)
 
     def forget(self, name: str) -> None:
         """Remove a name from the cache."""
@@ -94,10 +105,22 @@ class Believed(Generic[V]):
 
     async def close(self) -> None:
         """Cancel the running requests."""
-        tasks = [fetch.task for fetch in self._fetches.values()]
+        tasks = [fetch.task for fetch in (*self._fetches.values(), *self._queued.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetched_after(self, running: "asyncio.Task[V]", name: str) -> V:
+        await asyncio.wait([running])
+        return await self._fetched(name)
+
+    def _end(self, name: str) -> None:
+        """Note that the request of a name has ended: the queued one, if there is one, is the next."""
+        queued = self._queued.pop(name, None)
+        if queued is None:
+            del self._fetches[name]
+        else:
+            self._fetches[name] = queued
 
     async def _fetched(self, name: str) -> V:
         try:
@@ -111,7 +134,7 @@ class Believed(Generic[V]):
             log.debug("old_answer_used", name=name, reason=str(error))
             answer = known[0]
         finally:
-            del self._fetches[name]
+            self._end(name)
         if len(self._known) >= NAMES_MAX:
             self._known.clear()
         self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)
@@ -201,28 +224,41 @@ class KnownCluster:
         """Return the address of a broker's master, None if it isn't known."""
         return self.client.routes.addresses.get(broker_name, {}).get(MASTER_ID)
 
-    async def find(self, broker_name: str, topic: str) -> str | None:
-        """Return the address of a broker's master; if it isn't known, fetch the route of a topic that it has."""
-        address = self.address(broker_name)
-        if address is None:
+    async def find(self, broker_name: str, topic: str, newest: bool = False) -> str | None:
+        """Return the address of a broker's master; if it isn't known, fetch the route of a topic that it has.
+
+        `newest`: fetch the route in any case, because the broker may have another master since a moment ago.
+        """
+        if newest or self.address(broker_name) is None:
             try:
-                await self.route(topic)
+                await self.route(topic, newest)
             except (TopicNotFound, NetworkError):
-                return None
-            address = self.address(broker_name)
-        return address
+                pass  # The broker may be known from other routes.
+        return self.address(broker_name)
 
     async def ask(self, broker_name: str, request: Request, timeout_ms: int = ANSWER_TIMEOUT_MS) -> Answer:
         """Send a request to a broker's master. Raises: NetworkError, ProtocolError."""
         address = self.address(broker_name)
         if address is None:
-            slaves = self.client.routes.addresses.get(broker_name, {})
-            raise ConnectFailed(without_master(broker_name, slaves))
+            raise self._without_master(broker_name)
         return await self.client.pool.ask(address, request, timeout_ms)
+
+    async def tell(self, broker_name: str, topic: str, request: Request) -> None:
+        """Send a one-way request to the present master of a broker that has a topic. Raises: StaticfireError.
+
+        A broker that is no longer the master would refuse the request, and no client would learn of it.
+        """
+        address = await self.find(broker_name, topic, newest=True)
+        if address is None:
+            raise self._without_master(broker_name)
+        await self.client.pool.tell(address, request)
+
+    def _without_master(self, broker_name: str) -> ConnectFailed:
+        return ConnectFailed(without_master(broker_name, self.client.routes.addresses.get(broker_name, {})))
 
     async def _ask_route(self, topic: str) -> TopicRouteData:
         try:
-            return await self.client.routes.fetch(topic)
+            return await self.client.routes.fetch(topic, newest=True)
         except NetworkError:
             known = self.client.routes.known(topic)
             if known is None:

@@ -13,9 +13,12 @@ TRANSACTIONS_MAX = 100_000
 
 
 class OpenTransaction(NamedTuple):
-    """A half message. `address`: of its broker; `state_offset`: its offset in the queue of half messages."""
+    """A half message. `state_offset`: its offset in the queue of half messages.
 
-    address: str
+    The broker is known by its name: after a failover, another address is that of its master, which has the same log.
+    """
+
+    broker_name: str
     state_offset: int
     log_position: int
     message_id: str

@@ -151,12 +151,9 @@ class SendCalls:
 
     def _remember(self, message: SentMessage, queue: MessageQueue, answer: SendAnswer) -> None:
         """Keep the place of a half message until its transaction is ended."""
-        address = self._cluster.address(queue.broker_name)
-        if address is None:
-            return  # The route has changed since the send. The broker will check the transaction.
         kept_until_ms = UptimeMs(self._cluster.client.machine.clock.uptime_ms() + TRANSACTION_KEPT_MS)
         transaction = OpenTransaction(
-            address,
+            queue.broker_name,
             answer.queue_offset or 0,
             parse_offset_id(answer.msg_id or "")[1],
             message.message_id,

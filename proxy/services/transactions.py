@@ -6,12 +6,12 @@ Behaviour
 - When a broker checks a half message, one connected client that publishes its topic gets the check; clients take turns.
 - The producer group of all clients is their topic. It is registered at brokers while a client publishes a topic that
   takes transactions. RocketMQ's proxy does so only for the type TRANSACTION, and up to 20 s late.
-- OK means that the request was sent to the broker, not that the broker has applied it.
+- OK means that the request was sent to the present master of the broker, not that the broker has applied it.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import ProtocolError, StaticfireError
+from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.recall_handle import decode_handle
 from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
@@ -92,8 +92,9 @@ class TransactionCalls:
             )
             return
         kept_until_ms = UptimeMs(self._client.machine.clock.uptime_ms() + TRANSACTION_KEPT_MS)
+        broker_name = request.bname or self._broker_at(connection.peer.address)
         place = OpenTransaction(
-            connection.peer.address, request.tran_state_table_offset, request.commit_log_offset,
+            broker_name, request.tran_state_table_offset, request.commit_log_offset,
             transaction_id, kept_until_ms,
         )  # fmt: skip
         self.open.add(topic, transaction_id, place)
@@ -103,6 +104,11 @@ class TransactionCalls:
             await client.stream.send(TelemetryCommand(recover_orphaned_transaction_command=command))
         except GrpcError as error:
             log.info("transaction_check_unanswered", topic=topic, client_id=client.client_id, reason=str(error))
+
+    def _broker_at(self, address: str) -> str:
+        """Return the name of a broker that doesn't send it with its checks, as RocketMQ before 5.0; empty: unknown."""
+        replica = self._client.routes.replica_at(address)
+        return "" if replica is None else replica[0]
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -127,8 +133,8 @@ class TransactionCalls:
             topic=topic,
         )
         try:
-            await self._client.pool.tell(place.address, ended)
-        except StaticfireError:
+            await self._cluster.tell(place.broker_name, topic, ended)
+        except BaseException:  # Also if the client's deadline passes meanwhile.
             self.open.add(topic, request.transaction_id, place)  # The client will retry.
             raise
         return EndTransactionResponse(status=ok())

@@ -33,6 +33,8 @@ class RunningDeadLetters:
     def __init__(self, cluster: RunningCluster, group: str) -> None:
         self._cluster = cluster
         self._group = group
+        self.hook_error: Exception | None = None
+        """Why `follow` has ended, if it wasn't requested to."""
 
     async def count(self) -> int:
         """Return the number of dead letters."""
@@ -67,24 +69,26 @@ class RunningDeadLetters:
 
     async def follow(self, hook: "Callable[[DeadLetter], object]", from_start: bool) -> None:
         """Call a hook in a thread with each message that dies. An exception of the hook is logged."""
-        from staticfire.client import DeadLetterQueue
-
-        async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:
-            try:
+        try:
+            async with self._queue() as queue:
                 async for letter in queue.follow(from_start):
                     try:
                         await queue.client.machine.workers.run_foreign(hook, letter)
                     except Exception as error:  # noqa: BLE001 (a user's function: later deaths are still reported)
                         log.error("hook_failed", group=self._group, letter=letter.id, error=repr(error))
-            except Exception as error:
-                log.error("hook_ended", group=self._group, error=repr(error))
-                raise
+        except Exception as error:
+            self.hook_error = error
+            log.error("hook_ended", group=self._group, error=repr(error))
+            raise
 
     async def _with_dead_letters(self, call: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
+        async with self._queue() as queue:
+            return await call(queue)
+
+    def _queue(self) -> "DeadLetterQueue":
         from staticfire.client import DeadLetterQueue
 
-        async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:
-            return await call(queue)
+        return DeadLetterQueue(self._group, self._cluster.cluster.namesrv, self._cluster.client_settings)
 
 
 class ClusterDeadLetters(Face[RunningDeadLetters]):
@@ -97,10 +101,18 @@ class ClusterDeadLetters(Face[RunningDeadLetters]):
     def on_death(self, hook: "Callable[[DeadLetter], object]", from_start: bool = False) -> Callable[[], object]:
         """Call a plain function, in a thread, with each message that dies from now on, or with all dead letters.
 
-        Return a function that ends this. The end of the cluster ends it, too.
+        Return a function that ends this. It raises the error that has ended it before, if there was one: then the hook
+        wasn't called with later deaths. The end of the cluster ends it, too.
         """
         thread, target = self._thread_and_object()
-        return thread.submit(target.follow(hook, from_start)).cancel
+        following = thread.submit(target.follow(hook, from_start))
+
+        def stop() -> None:
+            following.cancel()
+            if target.hook_error is not None:
+                raise target.hook_error
+
+        return stop
 
     def _thread_and_object(self) -> tuple[LoopThread, RunningDeadLetters]:
         thread, running = self._cluster._thread_and_object()

@@ -15,6 +15,7 @@ from staticfire.proxy.services.routing import RouteCalls
 from staticfire.proxy.services.statuses import StatusError
 from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
 from tests.proxy.grpc_stand import GROUP, GrpcStand, consumer_settings, producer_settings, resource, seconds
 from tests.scenarios.replica_set import MASTER, NAMESRV, ReplicaSet
 
@@ -46,6 +47,38 @@ async def test_a_route_has_the_queues_of_a_topic(
         assert (queue.broker.name, queue.broker.id) == ("broker-a", 0)
         assert (queue.permission, list(queue.accept_message_types)) == (permission, types)
         assert queue.broker.endpoints == ENDPOINTS  # Whatever stands between, the client came that way.
+
+
+async def route_of(stand: GrpcStand, client_id: str) -> int:
+    answer = await stand.call("QueryRoute", client_id=client_id, topic=resource("made"), endpoints=ENDPOINTS)
+    return len(answer.message_queues)
+
+
+async def test_a_route_is_new_although_a_request_from_before_the_change_is_in_flight(stand: GrpcStand) -> None:
+    await stand.put_topic("made", queues=2)
+    assert await route_of(stand, "c1") == 2
+    await stand.world.run_for(seconds=2)
+    stand.world.set_link("proxy", "nameserver", LinkQuality(delay_ms=100))
+    before = stand.later(0, route_of(stand, "c1"))
+    await stand.world.run_for(150)  # The nameserver has answered, and the response is on its way.
+    await stand.put_topic("made", queues=4)
+    await stand.world.run_for(20)
+    after = [stand.later(0, route_of(stand, f"c{number}")) for number in range(2, 5)]
+    assert await asyncio.gather(before, *after) == [2, 4, 4, 4]
+
+
+async def test_settings_are_new_although_a_request_from_before_the_change_is_in_flight(stand: GrpcStand) -> None:
+    await stand.put_group(retry_max_times=1)
+    await stand.put_topic()
+    assert (await stand.stream("c1").settings(consumer_settings())).backoff_policy.max_attempts == 2
+    await stand.world.run_for(seconds=2)
+    stand.world.set_link("proxy", "broker-a", LinkQuality(delay_ms=100))
+    before = asyncio.ensure_future(stand.stream("c1").settings(consumer_settings()))
+    await stand.world.run_for(150)
+    await stand.put_group(retry_max_times=7)
+    after = await stand.stream("c2").settings(consumer_settings())
+    assert after.backoff_policy.max_attempts == 8
+    await before
 
 
 async def test_a_route_is_new(stand: GrpcStand) -> None:

@@ -63,10 +63,8 @@ async def test_a_slave_takes_over_as_soon_as_its_start_is_done(world: SimulatedW
     await pair.close()
 
 
-async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_it(
-    world: SimulatedWorld, logged: list[LogLine]
-) -> None:
-    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+async def start_another(world: SimulatedWorld) -> None:
+    """Start broker-b and its slave broker-b-1."""
     for name, broker_id in (("broker-b", 0), ("broker-b-1", 1)):
         role = "SLAVE" if broker_id else "ASYNC_MASTER"
         settings = BrokerSettings(
@@ -74,6 +72,41 @@ async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_i
             store_path_root_dir="/store",
         )  # fmt: skip
         await world.start(name, Broker(world.machine(name, f"10.0.2.{broker_id}"), settings))
+
+
+@pytest.mark.parametrize("frozen", ["broker-b-1", "broker-b"])
+async def test_a_frozen_machine_of_one_broker_delays_no_failover_of_another(
+    pair: ReplicaSet, world: SimulatedWorld, frozen: str
+) -> None:
+    await start_another(world)
+    await world.run_for(seconds=2)
+    world.freeze(frozen)
+    await world.run_for(500)
+    world.kill(MASTER)
+    await world.run_for(1_000)
+    assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
+    world.thaw(frozen)
+
+
+async def test_a_failover_that_takes_long_delays_no_other(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    """The slave of the other broker freezes while it takes over."""
+    await start_another(world)
+    await world.run_for(seconds=2)
+    world.kill("broker-b")
+    await world.run_for(250)
+    world.freeze("broker-b-1")
+    await world.run_for(200)
+    world.kill(MASTER)
+    await world.run_for(1_000)
+    assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
+    world.thaw("broker-b-1")
+
+
+async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_it(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+    await start_another(world)
     async with trio.watched():
         await world.run_for(seconds=2)
         for name in (MASTER, SECOND, "broker-b"):
