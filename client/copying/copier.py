@@ -9,7 +9,8 @@ copy, each group's next message is the same as in the source. Messages that are 
 again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -36,6 +37,8 @@ from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.runtime.addresses import comparable
 
 TIMEOUT_MS = 5_000
+SOURCE_REFUSES = "the source refuses"
+"""How the remark begins if it is the source that refuses a request, perhaps because of its key."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ async def copy_topic(
     _refuse_itself(source, target)
     if is_system_topic(wish.topic):
         raise UsageError(f"{wish.topic} is an internal topic of the cluster and can't be copied")
-    groups = await _group_configs(source, wish.groups)
+    with _naming_the_source():
+        groups = await _group_configs(source, wish.groups)
     await _refuse_members(target, wish.groups)
     report = CopyReport(wish.topic)
     report.queues = pairs = pair_queues(wish.topic, await _queue_counts(source, wish.topic), [*await target.masters()])
@@ -100,7 +104,8 @@ async def copy_topic(
         PullConsumer(TOOLS_GROUP, client=source.client) as reader,
         PullConsumer(TOOLS_GROUP, client=target.client) as own_reader,
     ):
-        bounds = [await _bounds(source, pair.source, wish) for pair in pairs]
+        with _naming_the_source():
+            bounds = [await _bounds(source, pair.source, wish) for pair in pairs]
         report.total = sum(end - start for start, end in bounds)
         progress(report)
 
@@ -115,6 +120,17 @@ async def copy_topic(
             await copy_queue(reader, target, pair, wanted, there, offsets, done)
             await _commit(target, pair.target, offsets.finish(await target.max_offset(pair.target)), report)
     return report
+
+
+@contextmanager
+def _naming_the_source() -> Iterator[None]:
+    """Let a refusal say that it is the source's, which may need another key than the target. Raises: BrokerAnswer."""
+    try:
+        yield
+    except (TopicNotFound, GroupNotFound):
+        raise
+    except BrokerAnswer as error:
+        raise type(error)(error.code, f"{SOURCE_REFUSES}: {error.remark}") from None
 
 
 def _refuse_itself(source: Admin, target: Admin) -> None:
