@@ -133,7 +133,7 @@ async def _send(
     from staticfire.runtime.client_machine import client_machine
 
     report, last = _Report(as_json), None
-    machine, stop = client_machine(), _Stop()
+    machine, stop = client_machine(), _EndOfInput()
     try:
         with signals_call(stop):
             async with Producer(GROUP, namesrv, settings, machine) as producer:
@@ -157,7 +157,7 @@ async def _send(
     return exit_code if stop.number is None else EXIT_SIGNAL_BASE + stop.number
 
 
-class _Stop:
+class _EndOfInput:
     """Handles signals: after the first, nothing more is read, and messages in flight get their results.
 
     The second cancels what the command waits for, such as a nameserver. Sends still end first, by their timeout of 3 s.
@@ -194,7 +194,7 @@ class _Stop:
         return b""
 
 
-async def _bodies(machine: "Machine", stop: _Stop, body: str | None, count: int) -> AsyncIterator[list[bytes]]:
+async def _bodies(machine: "Machine", stop: _EndOfInput, body: str | None, count: int) -> AsyncIterator[list[bytes]]:
     """Yield bodies in chunks, as they arrive, until a signal."""
     chunks = _given(os.fsencode(body)) if body is not None else _lines(machine, stop)
     async for texts in chunks:
@@ -209,7 +209,7 @@ async def _given(body: bytes) -> AsyncIterator[list[bytes]]:
     yield [body]
 
 
-async def _lines(machine: "Machine", stop: _Stop) -> AsyncIterator[list[bytes]]:
+async def _lines(machine: "Machine", stop: _EndOfInput) -> AsyncIterator[list[bytes]]:
     """Yield the lines of standard input that arrived together, without empty ones."""
     rest = b""
     while data := await stop.read(machine):
