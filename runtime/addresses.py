@@ -51,6 +51,15 @@ def each_address(text: str) -> list[str]:
     return [format_address(*address) for address in parse_addresses(text)]
 
 
+def comparable(text: str) -> set[Address]:
+    """Return the addresses of a list, for comparisons: localhost is 127.0.0.1, case doesn't matter. Raises: UsageError.
+
+    Other names aren't looked up.
+    """
+    lower = [(host.lower(), port) for host, port in parse_addresses(text)]
+    return {("127.0.0.1" if host == "localhost" else host, port) for host, port in lower}
+
+
 def plain_host(host: str) -> str:
     """Return the host, with IPv4 unwrapped from IPv4-mapped IPv6 (`::ffff:127.0.0.1`)."""
     return host[7:] if host.startswith("::ffff:") and "." in host else host

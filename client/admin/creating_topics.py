@@ -31,12 +31,14 @@ class TopicWish(msgspec.Struct, frozen=True):
     """6: read and write, 4: read only, 2: write only."""
     order: bool | None = None
     attributes: Mapping[str, str] = {}
+    read_queues: int | None = None
+    """The number of queues that consumers read, if it differs."""
 
     def applied_to(self, known: TopicConfig | None) -> TopicConfig:
         """Return a topic with these values. Attributes are changes: `{"-message.type": ""}` removes one."""
         one = known or TopicConfig("", QUEUES, QUEUES, READ_WRITE)
-        reads = one.read_queue_nums if self.queues is None else self.queues
-        writes = one.write_queue_nums if self.queues is None else self.queues
+        reads = self.read_queues or self.queues or one.read_queue_nums
+        writes = self.write_queues or self.queues or one.write_queue_nums
         attributes = dict(one.attributes)
         for name, text in self.attributes.items():
             plain = name.lstrip("+-")
@@ -44,9 +46,8 @@ class TopicWish(msgspec.Struct, frozen=True):
             if not name.startswith("-"):
                 attributes[plain] = text
         return TopicConfig(
-            one.topic_name, reads, writes if self.write_queues is None else self.write_queues,
-            one.perm if self.perm is None else self.perm, order=one.order if self.order is None else self.order,
-            attributes=attributes,
+            one.topic_name, reads, writes, one.perm if self.perm is None else self.perm,
+            order=one.order if self.order is None else self.order, attributes=attributes,
         )  # fmt: skip
 
 

@@ -298,7 +298,7 @@ class DeadLetterQueue(ClientService):
             if not readable(queues.perm):
                 words = (
                     f"{self.topic} can't be read on {queues.broker_name}: its permission is {queues.perm} (dlqPerm); "
-                    f"`staticfire mqadmin updateTopic -c CLUSTER -t {self.topic} -r 1 -w 1 -p 6` makes it readable"
+                    f"`staticfire change {self.topic} --perm 6` makes it readable"
                 )
                 raise broker_answer(ResponseCode.NO_PERMISSION, words)
         return list(await asyncio.gather(*map(self._span, await self._reader.queues(self.topic))))

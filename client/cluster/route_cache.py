@@ -5,6 +5,7 @@ the brokers will report the truth. A route guessed from the default topic is use
 """
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterable
 
 from staticfire.client.cluster.nameservers import Nameservers
@@ -185,6 +186,6 @@ def _way_out(topic: str, nameservers: Nameservers) -> str:
         group = topic.removeprefix(RETRY_PREFIX)
         return f"a broker creates it when group {group} first consumes: the group doesn't exist"
     return (
-        f"create it with `staticfire mqadmin updateTopic -n {nameservers} -c DefaultCluster -t {topic}`, "
+        f"create it with `staticfire create {topic} -n {shlex.quote(str(nameservers))}`, "
         "or let brokers create topics at the first send: autoCreateTopicEnable=true"
     )

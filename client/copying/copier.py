@@ -9,7 +9,8 @@ copy, each group's next message is the same as in the source. Messages that are 
 again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -27,13 +28,17 @@ from staticfire.client.copying.plan import (
 from staticfire.client.copying.queue_copy import copy_queue, read_records
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import BrokerAnswer, GroupNotFound, TopicNotFound, UsageError
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import BrokerAnswer, GroupNotFound, TopicNotFound, UsageError, broker_answer
 from staticfire.protocol.names import TOOLS_GROUP, is_system_topic
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.requests.groups import GetAllGroups, SubscriptionGroupConfig
 from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.runtime.addresses import comparable
 
 TIMEOUT_MS = 5_000
+SOURCE_REFUSES = "the source refuses"
+"""How the remark begins if it is the source that refuses a request, perhaps because of its key."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,17 @@ async def copy_topic(
 ) -> CopyReport:
     """Copy a topic; `progress` is called after each batch.
 
-    Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError. Messages copied before that are kept,
+    Raises: UsageError (also: messages that precede those in the target, groups with members there), TopicNotFound,
+    GroupNotFound, BrokerAnswer, NetworkError. Messages copied before that are kept,
     and the next call continues after them.
     """
     check_limits(wish.since_ms, wish.until_ms, wish.limit)
     _refuse_itself(source, target)
     if is_system_topic(wish.topic):
         raise UsageError(f"{wish.topic} is an internal topic of the cluster and can't be copied")
-    groups = await _group_configs(source, wish.groups)
+    with _naming_the_source():
+        groups = await _group_configs(source, wish.groups)
+    await _refuse_members(target, wish.groups)
     report = CopyReport(wish.topic)
     report.queues = pairs = pair_queues(wish.topic, await _queue_counts(source, wish.topic), [*await target.masters()])
     await _prepare(target, await _topic_config(source, pairs[0].source), queues_needed(pairs))
@@ -96,7 +104,8 @@ async def copy_topic(
         PullConsumer(TOOLS_GROUP, client=source.client) as reader,
         PullConsumer(TOOLS_GROUP, client=target.client) as own_reader,
     ):
-        bounds = [await _bounds(source, pair.source, wish) for pair in pairs]
+        with _naming_the_source():
+            bounds = [await _bounds(source, pair.source, wish) for pair in pairs]
         report.total = sum(end - start for start, end in bounds)
         progress(report)
 
@@ -113,10 +122,32 @@ async def copy_topic(
     return report
 
 
+@contextmanager
+def _naming_the_source() -> Iterator[None]:
+    """Let a refusal say that it is the source's, which may need another key than the target. Raises: BrokerAnswer."""
+    try:
+        yield
+    except (TopicNotFound, GroupNotFound):
+        raise
+    except BrokerAnswer as error:
+        raise type(error)(error.code, f"{SOURCE_REFUSES}: {error.remark}") from None
+
+
 def _refuse_itself(source: Admin, target: Admin) -> None:
-    chosen = source.client.nameservers.chosen
-    if chosen == target.client.nameservers.chosen:
-        raise UsageError(f"{chosen} is both source and target: choose two different clusters")
+    both = [one.client.nameservers for one in (source, target)]
+    if comparable(str(both[0])) & comparable(str(both[1])):
+        raise UsageError(f"{both[0]} is both source and target: choose two different clusters")
+
+
+async def _refuse_members(target: Admin, groups: Sequence[str]) -> None:
+    """Refuse groups that have members in the target: these would overwrite copied offsets. Raises: UsageError."""
+    for group in groups:
+        members = await target.members(group)
+        if members:
+            raise UsageError(
+                f"{group} has members at {target.client.nameservers.chosen}, such as {members[0].client_id}, which "
+                "commit their own offsets and overwrite copied ones: stop them first, or copy without this group"
+            )
 
 
 async def _group_configs(source: Admin, names: Sequence[str]) -> list[SubscriptionGroupConfig]:
@@ -124,7 +155,9 @@ async def _group_configs(source: Admin, names: Sequence[str]) -> list[Subscripti
     known: dict[str, SubscriptionGroupConfig] = {}
     for address in (await source.readers()).values() if names else ():
         answer = await source.client.pool.ask(address, GetAllGroups(), TIMEOUT_MS)
-        if answer.code == 0 and answer.body is not None:
+        if answer.code != SUCCESS:
+            raise broker_answer(answer.code, answer.remark, f"groups of the source at {address}")
+        if answer.body is not None:
             known = {**answer.body.subscription_group_table, **known}
     for name in names:
         if name not in known:

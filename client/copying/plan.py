@@ -5,7 +5,7 @@ id are skipped as the target queue has. If a send was repeated, the source has t
 copy.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.properties import UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord
+from staticfire.runtime.ranges import INT64_MAX
 
 
 class QueuePair(NamedTuple):
@@ -69,10 +70,57 @@ class AlreadyThere:
         """Add a message of the target."""
         self._offsets.setdefault(key_of(record), deque()).append(record.queue_offset)
 
+    def has_all(self, records: Iterable[StoredRecord]) -> bool:
+        """Return whether the target has all of these messages of the source."""
+        return all(len(self._offsets.get(key, ())) >= number for key, number in Counter(map(key_of, records)).items())
+
+    def left(self) -> dict[bytes, int]:
+        """Return how many messages of each key aren't matched yet."""
+        return {key: len(offsets) for key, offsets in self._offsets.items()}
+
     def take(self, record: StoredRecord) -> int | None:
         """Return the offset of a source message in the target; None if it must be copied."""
         offsets = self._offsets.get(key_of(record))
         return offsets.popleft() if offsets else None
+
+
+class OrderCheck:
+    """Finds out whether a copy would break the order: a message would be appended after a later one of its queue.
+
+    It looks at the messages of the source in their order, from the first that may be missing.
+    """
+
+    def __init__(self, pair: QueuePair, left: Mapping[bytes, int]) -> None:
+        """`left`: how many messages with a key the target has, that earlier messages of the source haven't taken."""
+        self._pair = pair
+        self._left = {key: number for key, number in left.items() if number}
+        self._missing: int | None = None
+
+    def look_at(self, records: Iterable[StoredRecord]) -> bool:
+        """Look at the next messages of the source; return whether a later one may be in the target.
+
+        Raises: UsageError (one is there, and an earlier one isn't).
+        """
+        for record in records:
+            key = key_of(record)
+            if key not in self._left:
+                self._missing = record.queue_offset if self._missing is None else self._missing
+                continue
+            if self._missing is not None:
+                raise UsageError(self._refusal(record.queue_offset))
+            self._left[key] -= 1
+            if not self._left[key]:
+                del self._left[key]
+        return bool(self._left)
+
+    def _refusal(self, offset: int) -> str:
+        source, target = self._pair
+        return (
+            f"{target} in the target has the message at offset {offset} of {source}, and not the earlier one at offset "
+            f"{self._missing}, which could only be appended after it. To copy both in order, delete the topic in the "
+            f"target first: `staticfire mqadmin deleteTopic -c CLUSTER -t {target.topic}`. To add only newer messages, "
+            "don't copy older ones than before: --since, --limit"
+        )
 
 
 class OffsetsInCopy:
@@ -102,7 +150,7 @@ class Bounds(NamedTuple):
     """The range of queue offsets to copy; `end` is exclusive."""
 
     start: int
-    end: int
+    end: int = INT64_MAX
 
     def newest(self, limit: int | None) -> "Bounds":
         """Return the bounds of the newest `limit` messages."""

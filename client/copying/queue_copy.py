@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from staticfire.client.admin.admin import Admin
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.copying.plan import AlreadyThere, Bounds, OffsetsInCopy, QueuePair
+from staticfire.client.copying.plan import AlreadyThere, Bounds, OffsetsInCopy, OrderCheck, QueuePair
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import broker_answer
@@ -41,18 +41,35 @@ async def copy_queue(
 ) -> None:
     """Copy missing messages, in order. `done` gets the numbers of copied messages and of those that were there already.
 
-    Raises: BrokerAnswer, NetworkError.
+    Raises: UsageError (the order would break: nothing is copied), BrokerAnswer, NetworkError.
     """
+    is_checked = False
     batches = read_records(reader, pair.source, bounds)
     following = asyncio.ensure_future(anext(batches, None))
     try:
         while (records := await following) is not None:
             following = asyncio.ensure_future(anext(batches, None))
+            is_checked = is_checked or await _check_order(reader, pair, records, there)
             await _bring(target, pair, records, there, offsets, done)
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await batches.aclose()  # type: ignore[attr-defined]  # an async generator
+
+
+async def _check_order(reader: PullConsumer, pair: QueuePair, records: Records, there: AlreadyThere) -> bool:
+    """Before the first message is copied, check that no later one is in the target; return False if it isn't in these.
+
+    For that, the rest of the source is read, unless the target has only messages that precede it. Raises: UsageError.
+    """
+    if there.has_all(records):
+        return False
+    check = OrderCheck(pair, there.left())
+    if check.look_at(records):
+        async for later in read_records(reader, pair.source, Bounds(records[-1].queue_offset + 1)):
+            if not check.look_at(later):
+                break
+    return True
 
 
 async def _bring(

@@ -23,8 +23,7 @@ CAUSES_AMONG_WARNINGS = {
     "DIFFERENT_SUBSCRIPTIONS": "let all members subscribe to the same topics with the same expressions, or give each "
     "program a group of its own",
     "SAME_CLIENT_ID": "give each client an instance name of its own",
-    "WAITING_MEMBER": "wait, or set stableTimeMs=0: staticfire mqadmin updateSubGroup -g {group} "
-    "--attributes +stableTimeMs=0",
+    "WAITING_MEMBER": "wait, or set stableTimeMs=0: staticfire change --group {group} --attribute stableTimeMs=0",
     "QUEUES_WITHOUT_OWNER": "check again in some seconds: members rebalance every 20 s, and release a queue for 10 s "
     "after its offset was reset; if the problem stays, restart the member that joined last",
 }
@@ -216,8 +215,8 @@ def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if without:
             words = f"{topic} has {count(len(known.queues), 'queue')} for {len(clients)} members: "
             words += f"{named(without)} {'gets' if len(without) == 1 else 'get'} no queue"
-            way_out = f"add queues: staticfire mqadmin updateTopic -c DefaultCluster -t {topic} -r {len(clients)} "
-            way_out += f"-w {len(clients)}"
+            most = max(len(clients), *map(max, known.shapes.values()))
+            way_out = f"add queues: staticfire change {topic} --queues {most}"
             yield ExplainFinding("MORE_MEMBERS_THAN_QUEUES", words, [], way_out, is_cause=False)
 
 

@@ -27,8 +27,8 @@ def _not_read(topic: TopicFacts, hidden: list[QueueFacts]) -> ExplainFinding:
     words = f"{topic.name} has {count(reads, 'read queue')} and {count(writes, 'write queue')} on {named(brokers)}: "
     words += f"producers send to all of them, and no consumer reads the {count(lag, 'message')} in the others"
     evidence = some(f"{queue.place}: {count(queue.backlog, 'message')}" for queue in hidden)
-    most = max(writes, reads, *(queue.queue.queue_id + 1 for queue in hidden))
-    way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name} -r {most} -w {writes}"
+    most = max(*map(max, topic.shapes.values()), *(queue.queue.queue_id + 1 for queue in hidden))
+    way_out = f"staticfire change {topic.name} --read-queues {most}"
     return ExplainFinding("QUEUES_NOT_READ", words, evidence, way_out)
 
 

@@ -39,10 +39,7 @@ def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if not topic.exists:
             similar = f"; is it {named(topic.similar)}?" if topic.similar else ""
             words = f"there is no topic {topic.name}{similar}"
-            way_out = (
-                f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name}, or send something to it where "
-            )
-            way_out += "autoCreateTopicEnable is on"
+            way_out = f"staticfire create {topic.name}, or send something to it where autoCreateTopicEnable is on"
             yield ExplainFinding("NO_TOPIC", words, some(_wanting(wanted.get(topic.name, {}))), way_out)
         elif any(queue.owners for queue in topic.queues):
             continue  # A lite pull consumer has assigned them to itself: it needs no subscription.
@@ -69,7 +66,7 @@ def not_found_yet(facts: GroupFacts) -> Iterable[ExplainFinding]:
         words = f"no member has any queue of {name} yet, although they subscribe to it: a client that started "
         words += "before the topic existed requests its route every 30 s (pollNameServerInterval)"
         way_out = "wait half a minute; next time create topics before their consumers start: "
-        way_out += f"staticfire mqadmin updateTopic -c DefaultCluster -t {name}"
+        way_out += f"staticfire create {name}"
         yield ExplainFinding("TOPIC_NOT_FOUND_YET", words, some(_wanting(wanted)), way_out)
 
 
@@ -82,25 +79,26 @@ def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
     closed = sorted(name for name, state in facts.states.items() if not state.answers_pulls)
     if closed:
         words = f"{named(closed)} forbid reading: brokerPermission"
-        way_out = (
-            "set brokerPermission=6: staticfire mqadmin updateBrokerConfig -c DefaultCluster -k brokerPermission -v 6"
-        )
+        # One by one: the others of the cluster may have another value on purpose, such as 4 before maintenance.
+        places = [f"-b {facts.addresses[name]}" for name in closed if name in facts.addresses]
+        commands = [f"staticfire mqadmin updateBrokerConfig {at} -k brokerPermission -v 6" for at in places]
+        way_out = "set brokerPermission=6: " + "; ".join(commands)
         yield ExplainFinding("BROKER_NOT_READABLE", words, [], way_out)
     for topic in facts.topics.values():
         shut = sorted(name for name, perm in topic.perms.items() if not readable(perm))
         if shut:
             words = f"{topic.name} may not be read on {named(shut)}: perm {topic.perms[shut[0]]}"
-            way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name} -p 6"
+            way_out = f"staticfire change {topic.name} --perm 6"
             yield ExplainFinding("TOPIC_NOT_READABLE", words, [], way_out)
     disabled = sorted(name for name, config in facts.config.items() if not config.consume_enable)
     if disabled:
         words = f"{facts.group} may not consume on {named(disabled)}: consumeEnable=false"
-        way_out = f"staticfire mqadmin updateSubGroup -c DefaultCluster -g {facts.group} -s true"
+        way_out = f"staticfire change --group {facts.group} --consume"
         yield ExplainFinding("GROUP_DISABLED", words, [], way_out)
     no_broadcast = sorted(name for name, config in facts.config.items() if not config.consume_broadcast_enable)
     if facts.is_broadcast and no_broadcast:
         words = f"{facts.group} may not broadcast on {named(no_broadcast)}: consumeBroadcastEnable=false"
-        way_out = f"staticfire mqadmin updateSubGroup -c DefaultCluster -g {facts.group} -d true"
+        way_out = f"staticfire change --group {facts.group} --broadcast"
         yield ExplainFinding("BROADCAST_DISABLED", words, [], way_out)
 
 
@@ -127,5 +125,5 @@ def on_some_brokers(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if topic.exists and topic.brokers and missing:
             words = f"{topic.name} is on {named(topic.brokers)} only, not on {named(missing)}: the broker that gets "
             words += "the first message creates a topic that doesn't exist"
-            way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name}"
+            way_out = f"staticfire create {topic.name}"
             yield ExplainFinding("ON_SOME_BROKERS", words, [], way_out, is_cause=False)

@@ -10,8 +10,8 @@ docs/command-line.md). A user's mistake is reported in one line.
 - `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`, `mqproxy.py`: the same under
   RocketMQ's names;
   `serve.py`: what they share
-- `create.py`: creates a topic or a group; `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages;
-  `messages.py`: how they are shown; `life.py`: how the life of a message is shown
+- `create.py`, `change.py`: create and change a topic or a group; `send.py`, `peek.py`, `consume.py`, `message.py`,
+  `trace.py`: messages; `messages.py`: how they are shown; `life.py`: how the life of a message is shown
 - `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: recorded events
 - `clock.py`, `reset.py`, `snapshot.py`: message time; empty a cluster; save and restore it
 - `replication.py`, `failover.py`: masters and slaves

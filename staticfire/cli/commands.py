@@ -17,6 +17,7 @@ COMMANDS = {
     "broker": "Start one broker in the foreground.",
     "proxy": "Start one gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
     "create": "Create a topic or a consumer group.",
+    "change": "Change some values of a topic or a consumer group, and keep the others.",
     "send": "Send messages: the given texts, or each line of standard input.",
     "peek": "Show messages of a topic without consuming them.",
     "message": "Show a message by its id or key: where it is stored, and which groups have consumed it.",

@@ -14,6 +14,7 @@ from staticfire.faults.actions import ACTIONS
 from staticfire.faults.parsing import parse_fault
 from staticfire.launch.plan import CONTROL_PORT
 from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.addresses import comparable
 from staticfire.runtime.client_machine import client_machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.tls.settings import TlsClient, environment_tls
@@ -34,14 +35,17 @@ HTTP_FAILED = 500
 class ControlClient:
     """The fault rules of one cluster."""
 
-    def __init__(self, namesrv: str, control: str | None) -> None:
-        """`control`: None means the endpoint at its usual port, if there is one and it serves this nameserver.
+    def __init__(self, namesrv: str, control: str | None, is_certain: bool = True) -> None:
+        """`control`: None means the endpoint at its usual port. It is used if it responds and serves this nameserver.
+
+        `is_certain`: another endpoint is that of this cluster, so it must respond. Otherwise it is treated in the same
+        way: STATICFIRE_CONTROL of a shell inside `staticfire run` may be another cluster's.
 
         Raises: UsageError (it isn't an address, or the environment has a token that can't be sent).
         """
         self._namesrv = namesrv
         self._url = _checked(CONTROL_URL if control is None else control).rstrip("/")
-        self._is_given = control is not None
+        self._is_certain = is_certain and control is not None
         self._token = os.environ.get(TOKEN_VARIABLE, "")
         check_token(self._token)
 
@@ -53,8 +57,8 @@ class ControlClient:
         if ACTIONS[wanted.rule.action].is_of_process:
             raise ClientError(
                 f"{wanted.rule.action} needs the control endpoint of the program that started the processes, and "
-                f"{self._url} doesn't respond for "
-                f"{self._namesrv}: give --control URL, as `staticfire up` prints it"
+                f"{self._url} isn't that of {self._namesrv}, or doesn't respond: give --control URL, as "
+                "`staticfire up` prints it"
             )
         return await self._straight(lambda faults: _as_json(faults, words))
 
@@ -97,11 +101,12 @@ class ControlClient:
         try:
             there = self._ask("GET", "/")
         except (ClientError, UsageError):
-            # At the usual port may be another cluster's endpoint, which wants TLS or a token.
-            if self._is_given:
+            # It may be another cluster's endpoint, which wants TLS or a token.
+            if self._is_certain:
                 raise
             return False
-        return self._is_given or there.get("namesrv") == self._namesrv
+        # One of several nameservers is enough.
+        return self._is_certain or comparable(self._namesrv) <= comparable(str(there.get("namesrv")))
 
     def _ask(self, method: str, path: str, words: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the endpoint's response. Raises: UsageError (it refuses), ClientError (it doesn't respond)."""

@@ -1,5 +1,6 @@
 """`staticfire create`: a topic, a consumer group, or both."""
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,8 +41,8 @@ def create(
 ) -> None:
     """Create TOPIC on all brokers, as `staticfire create orders --queues 4`.
 
-    If it exists with the same values, nothing happens; with other values, it is an error. Changes and deletions:
-    `staticfire mqadmin updateTopic`, `deleteTopic`, `updateSubGroup`, `deleteSubGroup`.
+    If it exists with the same values, nothing happens; with other values, it is an error. Changes: `staticfire change`.
+    Deletions: `staticfire mqadmin deleteTopic`, `deleteSubGroup`.
     """
     _check(
         topic,
@@ -58,16 +59,28 @@ def create(
         change = ""
         try:
             if topic is not None:
-                change = f"updateTopic -c DefaultCluster -t {topic}" + (f" -r {queues} -w {queues}" if queues else "")
-                wish = TopicWish(queues, None, None if perm is None else int(perm), order, dict(attributes))
+                change = _change_of_topic(topic, queues, order, perm, attributes)
+                wish = TopicWish(queues, None, int(perm) if perm else None, order or None, dict(attributes))
                 _show(await create_topic(admin, topic, wish), as_json)
             if group is not None:
-                change = f"updateSubGroup -c DefaultCluster -g {group}" + ("" if retries is None else f" -r {retries}")
+                change = f"--group {group} --retries {retries}"
                 _show(await create_group(admin, group, GroupWish(retries)), as_json)
         except ExistsAlready as error:
-            raise ExistsAlready(f"{error}; to change it: staticfire mqadmin {change}") from None
+            raise ExistsAlready(f"{error}; to change it: staticfire change {change}") from None
 
     with_admin(namesrv, protocol, work)
+
+
+def _change_of_topic(
+    topic: str, queues: int | None, order: bool, perm: str | None, attributes: tuple[tuple[str, str], ...]
+) -> str:
+    """Return the arguments of `staticfire change` that give an existing topic the requested values."""
+    words = [shlex.quote(topic)]
+    words += [] if queues is None else [f"--queues {queues}"]
+    words += ["--order"] if order else []
+    words += [] if perm is None else [f"--perm {perm}"]
+    words += [f"--attribute {shlex.quote(f'{name}={text}')}" for name, text in attributes]
+    return " ".join(words)
 
 
 def _check(topic: str | None, group: str | None, retries: int | None, of_topic: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC, json_flag, watch_flag
@@ -49,13 +50,20 @@ def _cluster_flags(command: Command) -> Command:
 
 
 def _with_control(namesrv: str, control: str | None, ask: "Callable[[ControlClient], Awaitable[T]]") -> T:
-    """Query the cluster, through its control endpoint or directly."""
+    """Query the cluster, through its control endpoint or directly.
+
+    The environment names one cluster: NAMESRV_ADDR and STATICFIRE_CONTROL. A nameserver in the command line may be
+    another cluster's.
+    """
     import asyncio
 
     from staticfire.cli.control_client import ControlClient
 
+    source = click.get_current_context().get_parameter_source
+    is_typed = {name: source(name) is ParameterSource.COMMANDLINE for name in ("namesrv", "control")}
+
     async def send() -> T:
-        return await ask(ControlClient(namesrv, control))
+        return await ask(ControlClient(namesrv, control, is_typed["control"] or not is_typed["namesrv"]))
 
     return asyncio.run(send())
 

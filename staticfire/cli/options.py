@@ -116,15 +116,18 @@ def namesrv_flag(command: Command) -> Command:
 
 
 def tls_flags(command: Command) -> Command:
-    """Add `--tls` and `--tls-trust`. They have the effect of environment variables, so that all clients see them."""
+    """Add `--tls` and `--tls-trust`. They have the effect of environment variables, so that all clients see them.
+
+    They are parsed before --namesrv: the file of a cluster's owner may say TLS, too, and counts less (signing.py).
+    """
     return all_flags(
         command,
         click.option(
-            "--tls", is_flag=True, expose_value=False, callback=_speak_tls,
+            "--tls", is_flag=True, is_eager=True, expose_value=False, callback=_speak_tls,
             help="Use TLS. The server isn't verified. [env: STATICFIRE_TLS_ENABLE=true]",
         ),
         click.option(
-            "--tls-trust", metavar="FILE", expose_value=False, callback=_trust,
+            "--tls-trust", metavar="FILE", is_eager=True, expose_value=False, callback=_trust,
             help="Use TLS, and verify the server: PEM file of its CA. [env: STATICFIRE_TLS_CLIENT_TRUST_CERT_PATH]",
         ),
     )  # fmt: skip

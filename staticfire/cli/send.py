@@ -15,9 +15,11 @@ from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_fl
 from staticfire.cli.signing import words_of
 from staticfire.message_fields import sent_fields
 from staticfire.protocol.errors import StaticfireError, UsageError
-from staticfire.runtime.exit_codes import EXIT_FAILED
+from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
 
 if TYPE_CHECKING:
+    import signal
+
     from staticfire.client import Message, ProducerSettings, SendResult
     from staticfire.runtime.machine import Machine
 
@@ -55,7 +57,7 @@ def send(
     topic: str,
     body: str | None,
 ) -> int:
-    """Send BODY to TOPIC. Without BODY, each line of standard input is a message."""
+    """Send BODY to TOPIC. Without BODY, each line of standard input is a message, until its end or Ctrl-C."""
     import asyncio
 
     from staticfire.client import ClientSettings, Message, ProducerSettings
@@ -78,6 +80,8 @@ class _Report:
         self._as_json = as_json
         self.sent = 0
         self.failures: list[Exception] = []
+        self.in_flight = 0
+        """Messages whose results aren't known yet."""
         self._unsafe: Counter[str] = Counter()
         """Stored messages by status, but for SEND_OK."""
 
@@ -102,6 +106,9 @@ class _Report:
             click.echo(f"staticfire send: {words}", err=True)
         if self.failures:
             click.echo(f"staticfire send: {self._failed()}", err=True)
+        if self.in_flight:
+            words = f"the results of {count_of(self.in_flight, 'message')} aren't known: they may be stored"
+            click.echo(f"staticfire send: {words}", err=True)
         return EXIT_FAILED if self.failures else 0
 
     def _failed(self) -> str:
@@ -119,32 +126,81 @@ async def _send(
     count: int,
     as_json: bool,
 ) -> int:
+    from asyncio import CancelledError
+
+    from staticfire.cli.stay import signals_call
     from staticfire.client import Producer
     from staticfire.runtime.client_machine import client_machine
 
     report, last = _Report(as_json), None
-    machine = client_machine()
+    machine, stop = client_machine(), _EndOfInput()
     try:
-        async with Producer(GROUP, namesrv, settings, machine) as producer:
-            with counted("sent", None if body is None else count) as tell_more:
-                async for texts in _bodies(machine, body, count):
-                    for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
-                        report.add(last)
-                    tell_more(len(texts))
+        with signals_call(stop):
+            async with Producer(GROUP, namesrv, settings, machine) as producer:
+                with counted("sent", None if body is None else count) as tell_more:
+                    async for texts in _bodies(machine, stop, body, count):
+                        report.in_flight = len(texts)
+                        for last in await producer.send_many([message(text) for text in texts], return_exceptions=True):
+                            report.add(last)
+                        report.in_flight = 0
+                        tell_more(len(texts))
     except UsageError:
         raise
     except StaticfireError as error:
         report.add(error)
+    except CancelledError:
+        if stop.number is None:
+            raise
     finally:
         await machine.workers.close()
-    return report.finish(last)
+    exit_code = report.finish(last)
+    return exit_code if stop.number is None else EXIT_SIGNAL_BASE + stop.number
 
 
-async def _bodies(machine: "Machine", body: str | None, count: int) -> AsyncIterator[list[bytes]]:
-    """Yield bodies in chunks, as they arrive."""
-    chunks = _given(os.fsencode(body)) if body is not None else _lines(machine)
+class _EndOfInput:
+    """Handles signals: after the first, nothing more is read, and messages in flight get their results.
+
+    The second cancels what the command waits for, such as a nameserver. Sends still end first, by their timeout of 3 s.
+    Created in the event loop, by the task that it cancels.
+    """
+
+    def __init__(self) -> None:
+        from asyncio import current_task, get_running_loop
+
+        self._main = current_task()
+        self._signalled = get_running_loop().create_future()
+        self.number: signal.Signals | None = None
+        """The first signal."""
+
+    def __call__(self, number: "signal.Signals") -> None:
+        if self.number is None:
+            self.number = number
+            self._signalled.set_result(None)
+        elif self._main is not None:
+            self._main.cancel()
+
+    async def read(self, machine: "Machine") -> bytes:
+        """Return the next bytes of standard input; none at its end, or after a signal.
+
+        A read can't be interrupted. So its thread is one that the end of this process doesn't wait for.
+        """
+        from asyncio import FIRST_COMPLETED, ensure_future, wait
+
+        reading = ensure_future(machine.workers.run_foreign(os.read, 0, CHUNK_BYTES))
+        await wait((reading, self._signalled), return_when=FIRST_COMPLETED)
+        if self.number is None:
+            return reading.result()
+        reading.cancel()
+        return b""
+
+
+async def _bodies(machine: "Machine", stop: _EndOfInput, body: str | None, count: int) -> AsyncIterator[list[bytes]]:
+    """Yield bodies in chunks, as they arrive, until a signal."""
+    chunks = _given(os.fsencode(body)) if body is not None else _lines(machine, stop)
     async for texts in chunks:
         for first in range(0, len(texts) * count, CHUNK_MESSAGES):
+            if stop.number is not None:
+                return
             last = min(first + CHUNK_MESSAGES, len(texts) * count)
             yield [texts[index // count] for index in range(first, last)]
 
@@ -153,10 +209,10 @@ async def _given(body: bytes) -> AsyncIterator[list[bytes]]:
     yield [body]
 
 
-async def _lines(machine: "Machine") -> AsyncIterator[list[bytes]]:
+async def _lines(machine: "Machine", stop: _EndOfInput) -> AsyncIterator[list[bytes]]:
     """Yield the lines of standard input that arrived together, without empty ones."""
     rest = b""
-    while data := await machine.workers.run(os.read, 0, CHUNK_BYTES):
+    while data := await stop.read(machine):
         *lines, rest = (rest + data).split(b"\n")
         yield [line for line in lines if line]
     if rest:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _key_file: ContextVar[str] = ContextVar("_key_file", default="")
 """The file with the key that this command signs with; "" if it is from somewhere else."""
+_from_file: ContextVar[frozenset[str]] = ContextVar("_from_file", default=frozenset())
+"""The variables that this command has set because of that file."""
 _NO_KEY = ("username cannot be null", "No accessKey is configured")
 """What brokers say if a request has no key: RocketMQ 5, RocketMQ 4."""
 _REFUSALS = ("check signature failed", "acl.common.AclException")
@@ -24,14 +26,35 @@ _REFUSALS = ("check signature failed", "acl.common.AclException")
 @contextmanager
 def environment_of_one_command() -> Iterator[None]:
     """Restore the environment at the end."""
-    before, token = dict(os.environ), _key_file.set("")
+    before, tokens = dict(os.environ), (_key_file.set(""), _from_file.set(frozenset()))
     try:
         yield
     finally:
-        _key_file.reset(token)
+        _key_file.reset(tokens[0])
+        _from_file.reset(tokens[1])
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
+
+
+@contextmanager
+def environment_for_another_cluster(namesrv: str, key: "Credentials | None", tls: str = "") -> Iterator[None]:
+    """Clients that are made here are those of another cluster than the one that this command is for.
+
+    `key`: None means the key in the environment; without one, that of the cluster's owner on this machine. The key of
+    the owner of this command's cluster isn't used. `tls`: "true" or "false"; "" as the environment and the flags say.
+    """
+    own = _from_file.get()
+    with environment_of_one_command():
+        for name in own:
+            del os.environ[name]
+        if tls:
+            os.environ["STATICFIRE_TLS_ENABLE"] = tls
+        if key is not None:
+            os.environ.pop("ROCKETMQ_SECURITY_TOKEN", None)
+            sign_with(key)
+        sign_as_owner(namesrv)
+        yield
 
 
 def names_key() -> bool:
@@ -58,9 +81,12 @@ def sign_as_owner(namesrv: str) -> None:
     own = read_key(namesrv)
     if own is not None:
         sign_with(own.credentials)
-        if own.needs_tls:
-            os.environ.setdefault("STATICFIRE_TLS_ENABLE", "true")
+        changed = {"ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"}
+        if own.needs_tls and "STATICFIRE_TLS_ENABLE" not in os.environ:
+            os.environ["STATICFIRE_TLS_ENABLE"] = "true"
+            changed.add("STATICFIRE_TLS_ENABLE")
         _key_file.set(own.path)
+        _from_file.set(frozenset(changed))
 
 
 def words_of(error: Exception) -> str:

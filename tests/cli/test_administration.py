@@ -232,7 +232,7 @@ def test_create_makes_a_topic_and_a_group(cluster: Cluster) -> None:
     line = one_line(other.stderr)
     assert "topic orders exists on broker-a with other values (queues 4" in line
     (change,) = commands_in(line)
-    assert change == "mqadmin updateTopic -c DefaultCluster -t orders -r 5 -w 5"
+    assert change == "change orders --queues 5"
     assert call(*change.split(), "-n", cluster.namesrv).returncode == 0
     assert topics(cluster) == {"orders": 10}
     other = create(cluster, "--group", "billing", "--retries", "5")

@@ -34,6 +34,7 @@ ALIKE = ("--namesrv", "--protocol", "--json", "--watch", "--control", "--last", 
 
 EXAMPLES = {
     "create": "create orders --queues 4",
+    "change": "change orders --perm 4",
     "send": "send orders hello",
     "peek": "peek orders",
     "message": "message order-1",
@@ -244,6 +245,10 @@ SHOWN = [
     ("create audit --queues 3", 1, set()),
     ("create --group auditing --retries 3", 0, {"group", "created", "retries"}),
     ("create", 2, set()),
+    ("change audit --queues 3", 0, {"topic", "queues", "perm"}),
+    ("change --group auditing --retries 4", 0, {"group", "retries"}),
+    ("change audit --retries 3", 2, set()),
+    ("change nosuch --perm 4", 1, set()),
     ("send orders hello", 0, {"messageId", "status", "topic", "brokerName", "queueId", "queueOffset"}),
     ("peek orders --max 1", 0, {"topic", "messageId", "queueOffset", "storedMs", "keys", "properties", "body"}),
     ("message order-1", 0, {"messageId", "offsetMessageId", "groups", "life"}),

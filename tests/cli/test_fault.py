@@ -302,6 +302,44 @@ def test_endpoint_of_another_cluster_at_the_usual_port_is_left_alone(
         assert main(["fault", "clear", "-n", thread.namesrv, "--control", url]) == EXIT_USAGE
 
 
+def test_a_nameserver_in_the_command_line_counts_more_than_an_endpoint_in_the_environment(
+    thread: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster() as other:
+        monkeypatch.setenv("STATICFIRE_CONTROL", other.control)
+        flags = ["-n", thread.namesrv]
+        assert main(["fault", "add", *flags, "--code", "SEND_MESSAGE", "--delay", "1ms"]) == 0
+        assert ([len(one.faults.all()) for one in (thread, other)]) == ([1, 0])
+        other.faults.add(code="PULL_MESSAGE", delay="1ms")
+        capsys.readouterr()
+        assert main(["fault", "list", *flags]) == 0
+        shown = capsys.readouterr().out
+        assert ("SEND_MESSAGE" in shown, "PULL_MESSAGE" in shown) == (True, False)
+        assert main(["fault", "clear", *flags]) == 0
+        assert ([len(one.faults.all()) for one in (thread, other)]) == ([0, 1])
+        capsys.readouterr()
+        assert main(["fault", "add", *flags, "--broker", "broker-a", "--freeze", "1s"]) == 1
+        refused = one_line(capsys.readouterr().err)
+        assert f"{other.control} isn't that of {thread.namesrv}, or doesn't respond: give --control URL" in refused
+        for control in (other.control, "http://127.0.0.1:1"):  # An endpoint in the command line is the user's choice.
+            assert main(["fault", "list", *flags, "--control", control]) == (control != other.control)
+    assert main(["fault", "list", *flags]) == 0  # The other cluster has ended.
+
+
+def test_an_endpoint_is_found_by_another_name_of_its_nameserver(
+    processes: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the endpoint can freeze a process."""
+    monkeypatch.setattr(control_client, "CONTROL_URL", processes.control)
+    flags = ["-n", processes.namesrv.replace("127.0.0.1", " LocalHost")]
+    assert main(["fault", "add", *flags, "--broker", "broker-a", "--freeze", "20s"]) == 0
+    capsys.readouterr()
+    assert main(["fault", "list", *flags]) == 0
+    assert "freeze" in capsys.readouterr().out
+    assert main(["fault", "clear", *flags]) == 0
+    assert capsys.readouterr().out == "removed 1 rule\n"
+
+
 @pytest.mark.parametrize(
     "url", [" ", "nonsense", "localhost:8082", "http://", "http://[x", "http://h:99999", "file:///"]
 )

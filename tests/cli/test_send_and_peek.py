@@ -104,7 +104,7 @@ def test_what_is_wrong_is_reported(namesrv: str, arguments: list[str], exit_code
 
 @pytest.mark.parametrize("topic", ["%DLQ%nobody", "a topic"])
 def test_no_advice_to_create_what_only_brokers_create_or_cant_be(namesrv: str, topic: str) -> None:
-    assert "updateTopic" not in call("peek", topic, NAMESRV_ADDR=namesrv).stderr
+    assert "staticfire create" not in call("peek", topic, NAMESRV_ADDR=namesrv).stderr
 
 
 def test_reset_leaves_nothing_to_peek_at() -> None:

@@ -71,7 +71,7 @@ async def test_a_topic_without_any_route_is_reported_with_the_remedy(
     cluster = await fake_cluster(world, topic=None)
     async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
         with pytest.raises(
-            TopicNotFound, match=r"no route to topic orders at .*10\.0\.0\.1:9876.*updateTopic"
+            TopicNotFound, match=r"no route to topic orders at .*10\.0\.0\.1:9876.*staticfire create orders"
         ) as raised:
             await producer.send(Message("orders", b"one"))
     assert raised.value.code == ResponseCode.TOPIC_NOT_EXIST

@@ -4,7 +4,7 @@ import pytest
 
 from staticfire.protocol.errors import ConnectFailed, UsageError
 from staticfire.protocol.requests.offsets import GetMaxOffset
-from staticfire.runtime.addresses import parse_address
+from staticfire.runtime.addresses import comparable, parse_address
 from staticfire.runtime.client_machine import with_client
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.machine import Machine
@@ -72,3 +72,15 @@ async def test_the_network_has_one_kind_of_errors_for_names(machine: Machine, ho
     with pytest.raises(OSError, match=":1: not a host"):
         await machine.network.listen(lambda: None, host, 1)  # type: ignore[arg-type,return-value]
     await machine.workers.close()
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:1;b:2", "b:2,127.0.0.1:1", " LOCALHOST:1 ; B:2;", "B:2;b:2;localhost:1"])
+def test_forms_of_the_same_addresses_are_equal(text: str) -> None:
+    assert comparable(text) == {("127.0.0.1", 1), ("b", 2)}
+
+
+def test_other_addresses_of_the_loopback_are_other_ones() -> None:
+    """Two clusters may listen on the same port, each at its own address."""
+    assert not comparable("127.0.0.2:1") & comparable("localhost:1")
+    with pytest.raises(UsageError, match="write host:port"):
+        comparable("localhost")

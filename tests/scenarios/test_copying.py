@@ -14,7 +14,7 @@ from staticfire.client.copying.plan import Bounds, pair_queues
 from staticfire.client.copying.queue_copy import read_records
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.faults.parsing import parse_fault
-from staticfire.protocol.errors import GroupNotFound, NetworkError, TopicNotFound, UsageError
+from staticfire.protocol.errors import GroupNotFound, NetworkError, NoPermission, TopicNotFound, UsageError
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
 from staticfire.simulation.world import SimulatedWorld
@@ -171,6 +171,76 @@ async def test_more_brokers_than_the_stand_has_share_one(production: Production,
     assert (report.copied, report.moved_queues) == (30, True)
     assert sorted(pair.target.queue_id for pair in report.queues) == list(range(6))
     assert sum(shop.ends().values()) == 30
+
+
+@pytest.mark.parametrize("messages", [10, 200])
+async def test_a_copy_that_would_append_older_messages_is_refused(
+    production: Production, shop: Shop, messages: int
+) -> None:
+    await production.admin.create_topic("bills", queues=1)
+    for number in range(messages):
+        await production.producer.send(Message("bills", b"%d" % number))
+    assert (await bring(production, shop, CopyWish("bills", limit=4))).copied == 4
+    await production.producer.send(Message("bills", b"new"))
+    with pytest.raises(
+        UsageError, match=rf"the message at offset {messages - 4} .*at offset 0, .*deleteTopic .*--since"
+    ):
+        await bring(production, shop, CopyWish("bills"))
+    assert (await bring(production, shop, CopyWish("bills", limit=3))).copied == 1
+    here = await stored(shop, MessageQueue("bills", "broker-a", 0))
+    assert [record.body for record in here] == [*(b"%d" % number for number in range(messages - 4, messages)), b"new"]
+
+
+async def test_a_time_before_the_copied_one_is_refused(
+    world: SimulatedWorld, production: Production, shop: Shop
+) -> None:
+    await fill(production, 4)
+    await world.run_for(minutes=5)
+    since_ms = production.brokers["prod-broker-a"].state.clock.message_ms()
+    await fill(production, 4)
+    await bring(production, shop, CopyWish(TOPIC, since_ms=since_ms))
+    with pytest.raises(UsageError, match="could only be appended after it"):
+        await bring(production, shop, CopyWish(TOPIC, until_ms=since_ms))
+    assert sum(shop.ends().values()) == 4
+
+
+async def test_messages_of_the_target_itself_stay_where_they_are(production: Production, shop: Shop) -> None:
+    """They are in no order with those of the source."""
+    await fill(production, 6)
+    await shop.admin.create_topic(TOPIC, queues=2)
+    await fill(shop, 4)  # type: ignore[arg-type]  # It fills any shop.
+    assert (await bring(production, shop)).copied == 6
+    await fill(production, 2)
+    assert (await bring(production, shop)).copied == 2
+
+
+async def test_offsets_of_a_group_with_members_are_refused(
+    world: SimulatedWorld, production: Production, shop: Shop
+) -> None:
+    await fill(production, 10)
+    await production.admin.create_group(GROUP)
+    await production.admin.offsets.commit(GROUP, MessageQueue(TOPIC, "prod-broker-a", 0), 4)
+    await shop.admin.create_topic(TOPIC, queues=2)
+    await shop.start("one", consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    with pytest.raises(
+        UsageError, match=r"billing has members at 10\.0\.0\.1:9876, such as 10.*stop them first, or copy"
+    ):
+        await bring(production, shop, CopyWish(TOPIC, [GROUP]))
+    assert shop.bodies == []
+    assert (await bring(production, shop)).copied == 10
+    world.kill("one")
+    await world.run_for(seconds=5)
+    report = await bring(production, shop, CopyWish(TOPIC, [GROUP]))
+    assert report.offsets[GROUP][MessageQueue(TOPIC, "broker-a", 0)] == 4
+
+
+async def test_a_source_that_refuses_to_list_its_groups_is_quoted(production: Production, shop: Shop) -> None:
+    await fill(production, 1)
+    await production.admin.create_group(GROUP)
+    rules = FaultAdmin(production.admin.client.pool, SOURCE)
+    await rules.add(parse_fault({"code": "GET_ALL_SUBSCRIPTIONGROUP_CONFIG", "answer": "NO_PERMISSION"}))
+    with pytest.raises(NoPermission, match="groups of the source at 10"):
+        await bring(production, shop, CopyWish(TOPIC, [GROUP]))
 
 
 def test_queues_keep_their_ids_where_brokers_can_be_paired() -> None:

@@ -121,7 +121,7 @@ async def test_a_write_only_queue_is_reported_with_the_remedy(world: SimulatedWo
     shop = await Shop(world, broker_settings={"dlq_perm": 2}).open()
     await bury(world, shop, Message(TOPIC, b"unlucky"))
     async with DeadLetterQueue(GROUP, client=shop.producer.client) as dlq:
-        with pytest.raises(NoPermission, match="updateTopic -c CLUSTER -t %DLQ%billing -r 1 -w 1 -p 6"):
+        with pytest.raises(NoPermission, match="staticfire change %DLQ%billing --perm 6"):
             await dlq.letters()
         await shop.admin.create_topic(DEAD, 1)
         assert bodies(await dlq.letters()) == [b"unlucky"]

@@ -71,7 +71,7 @@ async def test_fewer_read_than_write_queues(shop: Shop) -> None:
     assert "orders has 1 read queue and 4 write queues on broker-a" in cause.words
     assert "6 messages" in cause.words
     assert cause.evidence == [f"orders broker-a/{queue}: 2 messages" for queue in (1, 2, 3)]
-    assert "updateTopic -c DefaultCluster -t orders -r 4 -w 4" in cause.way_out
+    assert "staticfire change orders --read-queues 4" in cause.way_out
     await shape(shop, reads=4, writes=4)
     await shop.until_heard(8)
     assert (await explained(shop)).causes == []
