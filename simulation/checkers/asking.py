@@ -30,7 +30,7 @@ class ChecksInTime(Checker):
     """
 
     promise = "a broker checks an open transaction within its time-out and one check interval"
-    hears = (SendBegan, SendAcknowledged, TransactionEnded, GoneForGood, *TROUBLE, Settled, NotSettled)
+    hears = (SendBegan, SendAcknowledged, TransactionEnded, *TROUBLE, Settled, NotSettled)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -67,6 +67,7 @@ class ChecksInTime(Checker):
                 self._gone.add(who)
                 for name in [name for name in self._open if self._gone.issuperset(self._fellows_at(name))]:
                     del self._open[name]
+                self._calm.see(event)
             case _:
                 if isinstance(event, ProcessEnded):
                     self._losses.see(event)

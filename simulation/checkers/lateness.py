@@ -14,6 +14,7 @@ from staticfire.simulation.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    GoneForGood,
     NotSettled,
     ProcessBegan,
     ProcessEnded,
@@ -25,6 +26,8 @@ from staticfire.simulation.checkers.events import (
     Settled,
     TransactionEnded,
 )
+from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOSING_FAULTS, Losses, takes_acknowledged
+from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Group, Workload
 
@@ -34,7 +37,9 @@ ARRIVES_MS = 500
 SHORT_POLLING_MS = 1_000
 # RocketMQ: timerPrecisionMs.
 TIMERS_SCAN_MS = 1_000
-TROUBLE = (FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+# A failed message is sent back within this time, also by a second attempt. Until then its retry may not be stored.
+SENT_BACK_MS = 15_000
+TROUBLE = (FaultBegan, FaultEnded, GoneForGood, ProcessBegan, ProcessEnded)
 
 
 class Waiting(NamedTuple):
@@ -46,12 +51,18 @@ class Waiting(NamedTuple):
     """The queue in which it is stored, if that is known."""
     machines: tuple[str, ...] = ()
     """Machines on which it depends, in addition to its group's."""
+    sent: SendAcknowledged | None = None
+    """The response to its send, if it is a message that was sent, and not a retry."""
+    began_ms: int = 0
+    """When its send began, or when it failed."""
 
 
 class Lateness(Checker):
     """The base of the checkers of lateness: what each group waits for, and whether it arrived in time.
 
-    What a group waits for is checked when it arrives, and just before a fault.
+    What a group waits for is checked when it arrives, just before a fault, and at the end. It is expected over the ends
+    of brokers, except for what such an end may have destroyed (losses.py), or what members may pass over after that
+    (rewinds.py): other checkers report whether it is lost.
     """
 
     hears: ClassVar[tuple[type[RunEvent], ...]] = (CallBegan, CallEnded, *TROUBLE, NotSettled, Settled)
@@ -64,6 +75,10 @@ class Lateness(Checker):
         self._arrives_ms = ARRIVES_MS + (0 if is_polled else SHORT_POLLING_MS)
         self.calm = CalmTimes(workload)
         self.busy = BusyMembers(workload)
+        self._losses = Losses(workload)
+        self._rewinds = Rewinds(workload)
+        self._unreliable: set[str] = set()
+        """Brokers one of whose disks has failed."""
         self._waiting: dict[str, dict[object, Waiting]] = {name: {} for name in self.groups}
 
     def see(self, event: RunEvent) -> None:
@@ -76,16 +91,14 @@ class Lateness(Checker):
                 began = self.busy.ended(event)
                 if began is not None:
                     self.ended(began, event)
-            case FaultBegan() | FaultEnded() | ProcessBegan() | ProcessEnded():
+            case FaultBegan() | FaultEnded() | GoneForGood() | ProcessBegan() | ProcessEnded():
                 self._look(event)
                 self.calm.see(event)
                 self.busy.see(event)
-                if isinstance(event, ProcessEnded) and event.how not in ("stopping", "stopped"):
-                    self._forget(event.who)
+                self._rewinds.see(event)
+                self._note_losses(event)
             case NotSettled() | Settled():
-                # At rest nothing waits: what never arrived is lost, or was given to a member that had no time for it.
-                if isinstance(event, NotSettled):
-                    self._look(event)
+                self._look(event)
                 self._waiting = {name: {} for name in self.groups}
             case _:
                 self.went_on(event)
@@ -113,19 +126,48 @@ class Lateness(Checker):
         if waiting is not None:
             self._check(self.groups[call.group], waiting, call.at_ms)
 
-    def _forget(self, broker: str) -> None:
-        """Expect nothing that may be lost with a broker: other checkers report whether it is."""
-        if broker in self.workload.brokers.names:
+    def give_up(self, group: str, key: object) -> None:
+        """Note that something may never be delivered to a group."""
+        self._waiting[group].pop(key, None)
+
+    def _note_losses(self, event: RunEvent) -> None:
+        """Expect nothing more that a fault or an end may have destroyed."""
+        brokers = self.workload.brokers
+        if isinstance(event, FaultBegan) and event.what in LOSING_FAULTS:
+            self._unreliable.add(brokers.set_of(event.target))
+        elif isinstance(event, GoneForGood | ProcessEnded) and event.who in brokers.names:
+            if isinstance(event, ProcessEnded):
+                self._losses.see(event)
             for waiting in self._waiting.values():
-                for key in [key for key, one in waiting.items() if one.place is None or one.place[0] == broker]:
+                for key in [key for key, one in waiting.items() if self._may_be_lost(one, event)]:
                     del waiting[key]
+
+    def _may_be_lost(self, waiting: Waiting, event: GoneForGood | ProcessEnded) -> bool:
+        """Return whether the end of a broker may have destroyed something."""
+        if waiting.place is not None and waiting.place[0] != event.who:
+            return False
+        if isinstance(event, GoneForGood) or event.who in self._unreliable:
+            return True
+        if waiting.sent is not None:
+            return self._losses.may_have_taken(waiting.sent, waiting.began_ms)
+        is_sent_back = waiting.began_ms < event.at_ms - SENT_BACK_MS
+        is_replaced = event.how in (GONE, FAILED_OVER)
+        return not is_sent_back or is_replaced or takes_acknowledged(event, self.workload.brokers)
+
+    def _may_be_passed_over(self, group: Group, waiting: Waiting) -> bool:
+        brokers = self.workload.brokers.names if waiting.place is None else waiting.place[:1]
+        return any(self._rewinds.have_been(group.name, (broker, "", 0)) for broker in brokers)
 
     def _look(self, event: RunEvent) -> None:
         """Check what still waits. What is reported as late is removed."""
         for name, waiting in self._waiting.items() if self.looks_ahead else ():
             group = self.groups[name]
             if not isinstance(event, TROUBLE) or self.calm.concerns(event, group):
-                late = [key for key, one in waiting.items() if self._check(group, one, event.at_ms)]
+                late = [
+                    key
+                    for key, one in waiting.items()
+                    if not self._may_be_passed_over(group, one) and self._check(group, one, event.at_ms)
+                ]
                 for key in late:
                     del waiting[key]
 
@@ -195,7 +237,7 @@ class ArrivesInTime(Lateness):
             return  # It may have been recalled.
         for group in self._groups_of[began.topic]:
             if (group, began.name) not in self._came:
-                self.expect(group, began.name, Waiting(began.name, due_ms, sent.place, machines))
+                self.expect(group, began.name, Waiting(began.name, due_ms, sent.place, machines, sent, began.at_ms))
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         self._came.add((call.group, seen.name))

@@ -4,7 +4,14 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from math import inf
 
-from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, RunEvent
+from staticfire.simulation.checkers.events import (
+    FaultBegan,
+    FaultEnded,
+    GoneForGood,
+    ProcessBegan,
+    ProcessEnded,
+    RunEvent,
+)
 from staticfire.simulation.workload.description import Group, Workload
 
 # A group notices a dead member after 120 s, and a dead lock after 60 s.
@@ -120,8 +127,9 @@ SILENCING = ("freeze member", "isolate member")
 class CalmTimes:
     """Since when everything that a group needs has worked, with the time in which RocketMQ recovers from a fault.
 
-    A machine excuses a delay while it has a fault, and for a while after it; the empty name means all links. A member
-    that was frozen or isolated for good excuses nothing from the time when it must have been removed from its group.
+    A machine excuses a delay while it has a fault, and for a while after it; the empty name means all links. A broker
+    that is gone for good excuses nothing after such a while: clients must use the others. A member that was frozen or
+    isolated for good excuses nothing from the time when it must have been removed from its group.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -133,6 +141,7 @@ class CalmTimes:
         self._open: dict[str, dict[str, float]] = {}
         """Faults that continue, by machine, and the time until which each is an excuse at most."""
         self._had_begun: set[str] = set()
+        self._gone: set[str] = set()
         self._up: set[str] = set()
         self._servers = (*workload.brokers.names, "nameserver", "")
         self._machines = frozenset((*self._servers, *self._members, *senders_of(workload)))
@@ -158,6 +167,8 @@ class CalmTimes:
                 self._up.add(who)
             case ProcessEnded(at_ms, who, how):
                 self._ended(at_ms, who, how)
+            case GoneForGood(who=who):
+                self._gone.add(who)
             case _:
                 pass
 
@@ -167,7 +178,9 @@ class CalmTimes:
 
     def _ended(self, at_ms: int, who: str, how: str) -> None:
         self._up.discard(who)
-        if who in self._brokers:
+        if who in self._gone and who in self._brokers:
+            self._excuse(who, at_ms + AFTERMATH_MS)
+        elif who in self._brokers:
             self._open.setdefault(who, {})["gone"] = inf
         else:
             group = self._members.get(who)
