@@ -4,6 +4,7 @@
   have become shorter; `losses.py`: what an end of a broker may destroy
 - `delivery.py`: nothing lost, no duplicate without a cause, nothing early, transactions; `reaching.py`: everything
   delivered
+- `contents.py`: a message is what its producer has sent
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
   members that leave
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
@@ -25,6 +26,7 @@ from staticfire.simulation.checkers.administration import ForbiddenKept, ResetsC
 from staticfire.simulation.checkers.asking import ChecksInTime, SendsSucceed
 from staticfire.simulation.checkers.broadcast import ReachesEach
 from staticfire.simulation.checkers.checker import Checker, Checkers, Violation
+from staticfire.simulation.checkers.contents import ContentsKept
 from staticfire.simulation.checkers.copies import CopiedOnce
 from staticfire.simulation.checkers.dead_letters import DeadAfterMax
 from staticfire.simulation.checkers.delivery import (
@@ -52,6 +54,7 @@ from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTim
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
     Intact,
+    ContentsKept,
     InItsQueue,
     StoredOnce,
     ReachesAll,

@@ -1,6 +1,7 @@
 """Brokers check open transactions in time, and no send fails without a fault."""
 
 from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.delivery import TRANSACTION_CHECK_MS
 from staticfire.simulation.checkers.events import (
     GoneForGood,
     NotSettled,
@@ -17,8 +18,8 @@ from staticfire.simulation.checkers.losses import Losses
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Workload
 
-# RocketMQ: transactionTimeOut, transactionCheckInterval.
-TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
+# RocketMQ: transactionTimeOut.
+TRANSACTION_TIME_OUT_MS = 6_000
 
 
 class ChecksInTime(Checker):

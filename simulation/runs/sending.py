@@ -14,6 +14,7 @@ from staticfire.client import (
     by_hash,
 )
 from staticfire.client.cluster.namespaces import Namespace
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import (
     BrokerAnswer,
@@ -123,21 +124,28 @@ class SendingProgram(Service):
             else:
                 self.spawn(self._send(self._number), f"send {self._number} of {self._who}")
 
-    def _begin(self, number: int) -> str:
-        """Note that a message is sent, and return its name."""
+    def _begin(self, number: int) -> tuple[str, bytes | UsageError]:
+        """Note that a message is sent; return its name and its body, or why it has none."""
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
         tag, properties = self._chosen(name)
         is_half = self._transactions is not None
         topic, shown = self._description.topic, tuple(properties.items())
-        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
-        return name
+        body: bytes | UsageError
+        try:
+            body = self._body(name, number)
+        except UsageError as error:
+            body = error
+        crc = crc32(body) if isinstance(body, bytes) else -1
+        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown, crc))
+        return name, body
 
     async def _send_many(self, numbers: range) -> None:
-        names = [self._begin(number) for number in numbers]
+        begun = [self._begin(number) for number in numbers]
+        names = [name for name, _ in begun]
         results: list[SendResult | Exception]
         try:
-            messages = [self._message(name, number) for name, number in zip(names, numbers, strict=True)]
+            messages = [self._message(name, body) for name, body in begun]
             results = await self._producer.send_many(messages, return_exceptions=True)
         except StaticfireError as error:
             results = [error] * len(names)
@@ -152,9 +160,9 @@ class SendingProgram(Service):
                 self._acknowledged(name, result)
 
     async def _send(self, number: int) -> None:
-        name = self._begin(number)
+        name, body = self._begin(number)
         try:
-            message = self._message(name, number)
+            message = self._message(name, body)
             if self._description.asks_ms:
                 await self._ask(name, message)
                 return
@@ -202,7 +210,7 @@ class SendingProgram(Service):
         offset, position = result.queue_offset, result.log_position
         if position < 0:
             position = parse_offset_id(result.offset_message_id)[1]
-        self._record.note(SendAcknowledged(self._now(), name, place, offset, position, is_safe))
+        self._record.note(SendAcknowledged(self._now(), name, place, offset, position, is_safe, result.message_id))
 
     @property
     def _transactions(self) -> Transactions | None:
@@ -215,13 +223,16 @@ class SendingProgram(Service):
         chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
         return tag, {key: value for key, value in chosen.items() if value}
 
-    def _message(self, name: str, number: int) -> Message:
+    def _message(self, name: str, body: bytes | UsageError) -> Message:
+        """Return a message to send. Raises: UsageError (it has no body)."""
+        if isinstance(body, UsageError):
+            raise body
         description = self._description
         tag, properties = self._chosen(name)
         deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if description.is_exact else None
         delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
-            self._namespace.unwrap(description.topic), self._body(name, number), tag,
+            self._namespace.unwrap(description.topic), body, tag,
             properties={NAME_PROPERTY: name, **properties},
             delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
         )  # fmt: skip
