@@ -4,7 +4,7 @@ from math import inf
 
 from staticfire.simulation.checkers.events import CallBegan, CallEnded, ProcessEnded, QueuePlace, RunEvent
 from staticfire.simulation.checkers.full_queues import FullQueues
-from staticfire.simulation.workload.description import Group, Workload
+from staticfire.simulation.workload.description import PUSH, Group, Workload
 
 # RocketMQ: consumeThreadMin.
 THREADS = 20
@@ -72,4 +72,6 @@ class BusyMembers:
 
 
 def _threads(group: Group) -> int:
+    if group.way != PUSH:
+        return 1  # Its program consumes one call after the other.
     return int(group.settings.get("consume_threads", THREADS))

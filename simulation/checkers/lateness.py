@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 from staticfire.simulation.checkers.busy import BusyMembers
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
+    BroadcastReceived,
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -26,10 +27,11 @@ from staticfire.simulation.checkers.events import (
     Settled,
     TransactionEnded,
 )
+from staticfire.simulation.checkers.filters import is_wanted
 from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOSING_FAULTS, Losses, takes_acknowledged
 from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import CalmTimes
-from staticfire.simulation.workload.description import Group, Workload
+from staticfire.simulation.workload.description import SIMPLE, Brokers, Group, Workload
 
 # A held pull is answered when a message arrives. The rest is for requests, and for pauses of flow control (50 ms).
 ARRIVES_MS = 500
@@ -39,6 +41,10 @@ SHORT_POLLING_MS = 1_000
 TIMERS_SCAN_MS = 1_000
 # A failed message is sent back within this time, also by a second attempt. Until then its retry may not be stored.
 SENT_BACK_MS = 15_000
+# A member that gets all messages has no busy threads if its listener takes at most this time.
+BRIEF_MS = 50
+# Programs with a simple consumer wait for this time at one topic of one broker, and then look at the next one.
+AWAITS_MS = 4_000
 TROUBLE = (FaultBegan, FaultEnded, GoneForGood, ProcessBegan, ProcessEnded)
 
 
@@ -120,7 +126,7 @@ class Lateness(Checker):
         """Note that something must be delivered to a group."""
         self._waiting[group][key] = waiting
 
-    def arrived(self, call: CallBegan, key: object) -> None:
+    def arrived(self, call: CallBegan | BroadcastReceived, key: object) -> None:
         """Note that it has arrived."""
         waiting = self._waiting[call.group].pop(key, None)
         if waiting is not None:
@@ -193,22 +199,28 @@ class ArrivesInTime(Lateness):
     """A message is delivered to each group at once when it is stored, due or committed.
 
     A delay is excused while all threads of a member are busy, while another message of its ordered queue is consumed,
-    or while members have more messages of the queue than their threshold. Groups with filters aren't checked.
+    or while members have more messages of the queue than their threshold. A group that filters gets what matches. In a
+    broadcasting group each member that is well gets each message; those with slow listeners aren't checked. A program
+    that receives or polls consumes one call after the other.
     """
 
     promise = "each message is delivered to each group that is not busy within 0.5 s, or 1.5 s after it is due"
-    hears = (*Lateness.hears, SendBegan, SendAcknowledged, TransactionEnded)
+    hears = (*Lateness.hears, SendBegan, SendAcknowledged, TransactionEnded, BroadcastReceived)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._began: dict[str, SendBegan] = {}
         self._committed: set[str] = set()
         self._open: dict[str, SendAcknowledged] = {}
-        self._came: set[tuple[str, str]] = set()
+        self._came: set[tuple[str, object]] = set()
+        """Groups and keys."""
         self._fellows = fellows_of(workload)
+        self._broadcasting = {
+            member: group.name for group in workload.groups if group.broadcasts for member in group.member_names
+        }
         self._recalling = {one.program for one in workload.producers if getattr(one, "recalls", 0)}
         self._groups_of = {
-            topic.name: [group.name for group in workload.groups if topic.name in group.topics and _takes_all(group)]
+            topic.name: [group for group in workload.groups if topic.name in group.topics and _is_prompt(group)]
             for topic in workload.topics
         }
 
@@ -226,6 +238,9 @@ class ArrivesInTime(Lateness):
                 self._committed.add(name)
                 if name in self._open:
                     self._stored(self._began[name], self._open.pop(name), at_ms)
+            case BroadcastReceived(member=member, messages=messages):
+                for seen in messages:
+                    self._arrived(event, (member, seen.name))
             case _:
                 pass
 
@@ -236,12 +251,34 @@ class ArrivesInTime(Lateness):
         if began.name.partition("/")[0].rpartition("-")[0] in self._recalling:
             return  # It may have been recalled.
         for group in self._groups_of[began.topic]:
-            if (group, began.name) not in self._came:
-                self.expect(group, began.name, Waiting(began.name, due_ms, sent.place, machines, sent, began.at_ms))
+            takes_ms = _own_time_ms(group, self.workload.brokers)
+            waiting = Waiting(began.name, due_ms + takes_ms, sent.place, machines, sent, began.at_ms)
+            for key in self._keys(group, began):
+                if (group.name, key) not in self._came:
+                    self.expect(group.name, key, waiting)
+
+    def _keys(self, group: Group, began: SendBegan) -> list[object]:
+        """Return what must come: the message, or for each member that gets all messages its copy."""
+        if not is_wanted(group, began):
+            return []
+        if not group.broadcasts:
+            return [began.name]
+        return [(member, began.name) for member in group.member_names if self.calm.is_well(member)]
+
+    def see(self, event: RunEvent) -> None:
+        super().see(event)
+        who = getattr(event, "target", getattr(event, "who", ""))
+        if isinstance(event, FaultBegan | ProcessEnded) and who in self._broadcasting:
+            waiting = self._waiting[self._broadcasting[who]]
+            for key in [key for key in waiting if isinstance(key, tuple) and key[0] == who]:
+                del waiting[key]
 
     def came(self, call: CallBegan, seen: Seen) -> None:
-        self._came.add((call.group, seen.name))
-        self.arrived(call, seen.name)
+        self._arrived(call, seen.name)
+
+    def _arrived(self, call: CallBegan | BroadcastReceived, key: object) -> None:
+        self._came.add((call.group, key))
+        self.arrived(call, key)
 
 
 def is_pushed(group: Group) -> bool:
@@ -249,10 +286,16 @@ def is_pushed(group: Group) -> bool:
     return getattr(group, "way", "push") == "push"
 
 
-def _takes_all(group: Group) -> bool:
+def _is_prompt(group: Group) -> bool:
+    """Return whether a group takes its messages at once. When a broadcast call begins, nothing is recorded."""
+    return not group.broadcasts or group.takes_ms[1] <= BRIEF_MS
+
+
+def _own_time_ms(group: Group, brokers: Brokers) -> int:
+    """Return how long members take by themselves for a message that has arrived."""
     if group.broadcasts:
-        return False  # Its calls are recorded in another way.
-    return is_pushed(group) and group.expression == "*" and getattr(group, "condition", None) is None
+        return group.takes_ms[1]
+    return AWAITS_MS * len(brokers.names) * len(group.topics) if group.way == SIMPLE else 0
 
 
 def fellows_of(workload: Workload) -> dict[str, tuple[str, ...]]:
