@@ -117,11 +117,20 @@ SHARED_ANEW_MS = 2 * REBALANCE_MS + 5_000
 NOTIFIED_MS = 5_000
 # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. A member that was killed doesn't unlock its queues.
 LOCK_LIFE_MS = 60_000
+# RocketMQ: popInvisibleTime.
+POP_INVISIBLE_MS = 60_000
 # RocketMQ: a scan every 10 s removes clients that have sent no heartbeat for 120 s.
 MEMBER_EXPIRES_MS = 120_000 + 10_000
 # These faults are ignored, because the ends and starts of their processes are reported, too, with more details.
 MEMBERS_COME_AND_GO = ("kill member", "restart member")
 SILENCING = ("freeze member", "isolate member")
+
+
+def _popped_ms(group: Group | None) -> int:
+    """Return for how long a member that died may have messages that it has popped, and that no listener was given."""
+    if group is None or not group.popped:
+        return 0
+    return int(group.settings.get("pop_invisible_time_ms", POP_INVISIBLE_MS))
 
 
 class CalmTimes:
@@ -186,7 +195,7 @@ class CalmTimes:
             group = self._members.get(who)
             is_locking = group is not None and group.ordered and how == "killed"
             is_orderly = how in ("stopping", "stopped")
-            shared_ms = self._shared_ms if is_orderly else SHARED_ANEW_MS
+            shared_ms = self._shared_ms if is_orderly else SHARED_ANEW_MS + _popped_ms(group)
             self._excuse(who, at_ms + shared_ms + (LOCK_LIFE_MS if is_locking else 0))
 
     def _excuse(self, who: str, until_ms: float) -> None:

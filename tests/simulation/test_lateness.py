@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from staticfire.client import MessageModel
 from staticfire.simulation.checkers.asking import ChecksInTime, SendsSucceed
 from staticfire.simulation.checkers.events import (
+    BroadcastReceived,
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -25,6 +27,7 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
+from staticfire.simulation.workload.description import LITE_PULL, SIMPLE
 from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")
@@ -132,6 +135,51 @@ def test_a_retry_is_expected_over_the_end_of_its_broker_unless_it_may_not_have_b
     retried = came(400_000, 2, RETRIES, 1)
     assert said(RetriedInTime(PULLED), after(*failed, *ends(90_000, "killed"), retried))
     assert not said(RetriedInTime(PULLED), after(*failed, *ends(61_000, "killed"), retried))
+
+
+def test_what_a_member_has_popped_before_it_died_may_come_after_its_invisible_time() -> None:
+    for at_ms, is_said in ((125_000, False), (172_000, True)):
+        events = after(*sent(60_000), ProcessEnded(60_100, "billing-2", "killed"), came(at_ms))
+        assert bool(said(ArrivesInTime(FULL), events)) is is_said
+
+
+TAGGED = Workload(PULLED.topics, PULLED.producers, [Group("billing", "orders", 2, expression="red || blue")])
+EACH = Workload(
+    PULLED.topics, PULLED.producers,
+    [Group("billing", "orders", 2, settings={"message_model": MessageModel.BROADCASTING})],
+)  # fmt: skip
+POLLED = Workload(PULLED.topics, PULLED.producers, [Group("billing", "orders", 2, way=LITE_PULL)])
+RECEIVED = Workload(
+    PULLED.topics, PULLED.producers, [Group("billing", "orders", 2, way=SIMPLE, popped=True)], brokers=Brokers(1)
+)
+
+
+@pytest.mark.parametrize(("tag", "is_said"), [("red", True), ("green", False)])
+def test_a_group_that_filters_gets_what_matches_in_time(tag: str, is_said: bool) -> None:
+    begun, acknowledged = sent(60_000)
+    begun = SendBegan(60_000, "web-1/1", "orders", tag=tag)
+    assert bool(said(ArrivesInTime(TAGGED), after(begun, acknowledged, Settled(90_000)))) is is_said
+
+
+def test_each_member_of_a_broadcasting_group_gets_a_message_in_time_unless_it_is_away() -> None:
+    first, second = (
+        BroadcastReceived(60_100, "billing", member, PLACE, (Seen("web-1/1", 0, 0, False),))
+        for member in ("billing-1", "billing-2")
+    )
+    assert not said(ArrivesInTime(EACH), after(*sent(60_000), first, second, Settled(90_000)))
+    assert said(ArrivesInTime(EACH), after(*sent(60_000), first, Settled(90_000)))
+    for away in (ProcessEnded(59_000, "billing-2", "stopped"), ProcessEnded(60_200, "billing-2", "killed"),
+                 FaultBegan(60_200, "freeze member", "billing-2")):  # fmt: skip
+        assert not said(ArrivesInTime(EACH), after(*sent(60_000), first, away, Settled(400_000)))
+
+
+@pytest.mark.parametrize(("workload", "late_ms"), [(POLLED, 1_000), (RECEIVED, 5_000)])
+def test_programs_that_poll_or_receive_get_messages_in_time(workload: Workload, late_ms: int) -> None:
+    assert not said(ArrivesInTime(workload), after(*sent(60_000), came(60_000 + late_ms - 600)))
+    assert said(ArrivesInTime(workload), after(*sent(60_000), came(60_000 + late_ms)))
+    other = CallBegan(59_000, 7, "billing", "billing-1", PLACE, (Seen("web-1/0", 9, 0, False),))
+    busy = [*sent(60_000), other, CallEnded(70_000, 7, True)]
+    assert not said(ArrivesInTime(POLLED), after(*busy, came(70_100)))
 
 
 def test_a_broker_that_is_gone_for_good_excuses_nothing_for_ever() -> None:
