@@ -10,7 +10,7 @@
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
   checks, and no send fails; `busy.py`: whether members have time; `full_queues.py`: whether they take more messages
-- `placing.py`: the queue of delayed and half messages; when half messages are moved away
+- `placing.py`: the queue of delayed and half messages, and of a key; when half messages are moved away
 - `popping.py`: who has a popped message, and for how long
 - `filters.py`: groups with filters
 - `broadcast.py`: groups in which each member gets all messages
@@ -44,7 +44,7 @@ from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
-from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue
+from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue, KeyKeepsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.checkers.replica_topics import TopicsKept
@@ -56,6 +56,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Intact,
     ContentsKept,
     InItsQueue,
+    KeyKeepsQueue,
     StoredOnce,
     ReachesAll,
     OwnTopicsOnly,

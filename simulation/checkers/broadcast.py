@@ -13,14 +13,20 @@ from staticfire.simulation.checkers.events import (
     RunEvent,
 )
 from staticfire.simulation.checkers.rewinds import Rewinds
-from staticfire.simulation.checkers.unrest import TroubledTimes
+from staticfire.simulation.checkers.unrest import MEMBERS_COME_AND_GO, TroubledTimes
 from staticfire.simulation.workload.description import Workload
+
+# RocketMQ: persistConsumerOffsetInterval.
+PERSISTS_MS = 5_000
+# For the write itself, and for calls that have ended out of order.
+PERSISTED_MS = 1_000
 
 
 class ReachesEach(Checker):
     """Each member of a broadcasting group gets each message, and only once if there is no fault.
 
-    A member keeps its own offsets in a file of its machine: after a kill it continues where that was last written. A
+    A member keeps its own offsets in a file of its machine: after a kill it continues where that was last written, at
+    most one interval before, unless it was frozen, an administrator has reset its group, or a queue became shorter. A
     broker's power loss makes offsets available again; a member that was running then may skip the new messages at them
     (rewinds.py). If a run doesn't settle, missing messages aren't reported; Settles does that.
     """
@@ -39,6 +45,14 @@ class ReachesEach(Checker):
         self._has_settled = True
         self._times = TroubledTimes()
         self._rewinds = Rewinds(workload)
+        self._persists_ms = {
+            member: int(group.settings.get("persist_interval_ms", PERSISTS_MS)) + PERSISTED_MS
+            for group in self._groups
+            for member in group.member_names
+        }
+        self._ended_ms: dict[str, list[int]] = {member: [] for member in self._persists_ms}
+        self._disturbed_ms: dict[str, int] = {}
+        """When something else than an end happened last to a member's offsets; empty name: to those of all members."""
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -52,9 +66,15 @@ class ReachesEach(Checker):
                 self._up.add(who)
                 self._went_on(event)
             case ProcessEnded(who=who):
+                if who in self._ended_ms:
+                    self._ended_ms[who].append(event.at_ms)
                 if not self._found:  # All members are stopped after the messages were read.
                     self._up.discard(who)
                 self._went_on(event)
+            case FaultBegan(at_ms=at_ms, what=what, target=who) | FaultEnded(at_ms=at_ms, what=what, target=who):
+                if what not in MEMBERS_COME_AND_GO and (who in self._ended_ms or what == "reset offsets"):
+                    self._disturbed_ms[who if who in self._ended_ms else ""] = at_ms
+                self._times.see(event)
             case _:
                 self._times.see(event)
 
@@ -69,7 +89,20 @@ class ReachesEach(Checker):
             if name == seen.name and self._times.cause(before_ms, event.at_ms) is None:
                 words = f"{name} was redelivered to {event.member}, {event.at_ms - before_ms} ms after it was consumed"
                 self.broken(event.at_ms, f"{words}, and nothing was broken")
+            elif name == seen.name and self._was_written(event, before_ms):
+                words = f"{name} was redelivered to {event.member}, although it was consumed at {before_ms} ms"
+                self.broken(event.at_ms, f"{words}, and its offset must have been written before the member ended")
             got[event.place, seen.offset] = event.at_ms, seen.name
+
+    def _was_written(self, event: BroadcastReceived, consumed_ms: int) -> bool:
+        """Return whether a member must have written the offset of what it had consumed before it ended."""
+        ended_ms = next((at_ms for at_ms in self._ended_ms[event.member] if at_ms >= consumed_ms), 0)
+        disturbed_ms = max(self._disturbed_ms.get(event.member, -1), self._disturbed_ms.get("", -1))
+        return (
+            consumed_ms < ended_ms - self._persists_ms[event.member]
+            and disturbed_ms < consumed_ms
+            and not self._rewinds.have_been(event.group, event.place)
+        )
 
     def finish(self) -> None:
         for group in self._groups if self._has_settled else ():

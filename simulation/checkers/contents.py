@@ -1,5 +1,6 @@
 """What a message is besides its place: its body, topic, tag, id, and the time at which it was born."""
 
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     BroadcastReceived,
@@ -44,7 +45,7 @@ class ContentsKept(Checker):
                 for seen in event.messages:
                     self._check(at_ms, seen.name, seen.content, seen.is_retry, event.group)
             case MessageFound(at_ms=at_ms, name=name, place=place, content=content):
-                is_copy = place[1].startswith("%")
+                is_copy = place[1].startswith("%") or place[1] == CHECK_MAX_TIME_TOPIC
                 if content is not None and is_copy:
                     content = content._replace(topic="")
                 self._check(at_ms, name, content, is_copy, f"the queue {place}")

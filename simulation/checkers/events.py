@@ -31,6 +31,8 @@ class SendBegan(RunEvent, frozen=True):
     """The properties by which groups filter."""
     body_crc: int = -1
     """The CRC-32 of the body; -1: unknown."""
+    key: int = -1
+    """The key by which its queue is chosen; -1: none."""
 
 
 class SendAcknowledged(RunEvent, frozen=True):
@@ -159,8 +161,10 @@ class PermissionWithdrawn(RunEvent, frozen=True):
     """An administrator has forbidden something, and all brokers have confirmed it."""
 
     what: str
-    """writing, reading: of a topic; consuming: of a group"""
+    """writing, reading: of a topic; writing queues: of its last queues; consuming: of a group"""
     target: str
+    first_queue: int = 0
+    """The first of the last queues."""
 
 
 class PermissionRestored(RunEvent, frozen=True):

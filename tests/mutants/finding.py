@@ -231,6 +231,12 @@ def filtered_workload(chance: Random) -> Workload:
     return Workload([Topic("orders", chance.choice((1, 2)))], producers, groups)
 
 
+def administered_workload(chance: Random) -> Workload:
+    """Return one in which nothing breaks, and an administrator changes queues and offsets."""
+    nemesis = Nemesis(("fewer write queues", "reset offsets"), RARELY_S, (50.0, RARELY_S))
+    return replace(quiet_workload(chance), nemesis=nemesis)
+
+
 LEANS: dict[str, WorkloadMaker] = {
     **dict.fromkeys(
         (
@@ -287,13 +293,19 @@ LEANS: dict[str, WorkloadMaker] = {
     "held pulls are notified for 45 s": spare_workload,
     "a start delivers what waits for its time late": far_workload,
     "a held pull that has passed messages isn't notified": filtered_workload,
+    "offsets of broadcasting members are never written": kind_workload("broadcast"),
+    "recalls are always refused": kind_workload("timed"),
+    "messages with a key go to any queue": spare_workload,
+    "queues that can't be written to are written to": administered_workload,
+    "offsets are always reset to the first message": administered_workload,
 }
 """What is too rare in the swarm; the others are found there."""
 
 
 LONG_HOURS = 0.1
 LONG = (
-    leaving_workload, silent_workload, returning_workload, spare_workload, far_workload, *LEANS_OF_REPLICAS.values(),
+    leaving_workload, silent_workload, returning_workload, spare_workload, far_workload, administered_workload,
+    *LEANS_OF_REPLICAS.values(),
 )  # fmt: skip
 """Those need time: a member is out of its group after two minutes."""
 

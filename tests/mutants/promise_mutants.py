@@ -7,13 +7,20 @@ import msgspec
 import pytest
 
 from staticfire.broker.handlers.pull import PullHandlers
+from staticfire.broker.handlers.recall import RecallHandlers
+from staticfire.broker.handlers.reset_offset import ResetOffsetHandlers
 from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.timers import forms as timer_forms
 from staticfire.broker.timers.recovery import TimerRecovery
 from staticfire.broker.transactions import forms as half_forms
 from staticfire.broker.transactions.service import TransactionService
+from staticfire.client.cluster.routes import publish_queues
 from staticfire.client.consume.queues import queue_decisions
+from staticfire.client.offsets.local_offsets import LocalOffsets
+from staticfire.client.produce import destinations
 from staticfire.nameserver.route_table import RouteTable
+from staticfire.protocol.codes import ResponseCode
+from staticfire.simulation.runs import sending
 
 Patch = pytest.MonkeyPatch
 LATE_MS, WAKES_FOR_MS = 200_000, 45_000
@@ -92,6 +99,47 @@ def _made_with(owner: Any, name: str, **changes: Any) -> Callable[[Patch], None]
     return lambda patch: patch.setattr(owner, name, made)
 
 
+def _local_offsets_not_written(patch: Patch) -> None:
+    async def store(self: LocalOffsets, queues: Any) -> None:
+        """Write nothing."""
+
+    patch.setattr(LocalOffsets, "_store", store)
+
+
+def _recalls_refused(patch: Patch) -> None:
+    def recall(self: RecallHandlers, call: Any) -> Any:
+        return self._refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed")
+
+    patch.setattr(RecallHandlers, "recall", recall)
+
+
+def _keys_ignored(patch: Patch) -> None:
+    count = [0]
+
+    def choose(queues: Any, *_: Any) -> Any:
+        count[0] += 1
+        return queues[count[0] % len(queues)]
+
+    patch.setattr(sending, "by_hash", choose)
+
+
+def _all_queues_written(patch: Patch) -> None:
+    """A producer takes the number of queues to read for the number of queues to write."""
+
+    def published(topic: str, route: Any) -> Any:
+        datas = [
+            msgspec.structs.replace(queues, write_queue_nums=max(queues.read_queue_nums, queues.write_queue_nums))
+            for queues in route.queue_datas
+        ]
+        return publish_queues(topic, msgspec.structs.replace(route, queue_datas=datas))
+
+    patch.setattr(destinations, "publish_queues", published)
+
+
+def _first_offset(_: ResetOffsetHandlers, queue: Any, timestamp: int) -> int:
+    return int(queue.min_offset)
+
+
 PROMISE_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a lost broker stays in the routes": _lost_brokers_stay,
     "held pulls are notified for 45 s": _pulls_soon_not_woken,
@@ -102,6 +150,13 @@ PROMISE_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a retry has no born time": _sent_back_as(born_ms=0),
     "a committed message has another body": _made_with(half_forms, "final_of", body=b"x"),
     "a message with a delivery time has another body": _made_with(timer_forms, "delivered", body=b"x"),
+    "offsets of broadcasting members are never written": _local_offsets_not_written,
+    "recalls are always refused": _recalls_refused,
+    "messages with a key go to any queue": _keys_ignored,
+    "queues that can't be written to are written to": _all_queues_written,
+    "offsets are always reset to the first message": lambda patch: patch.setattr(
+        ResetOffsetHandlers, "_offset_at", _first_offset
+    ),
     "a retry has the topic of retries": lambda patch: patch.setattr(
         queue_decisions, "give_own_topics", lambda *_: None
     ),
