@@ -67,7 +67,7 @@ class ForbiddenKept(Checker):
             case PermissionRestored(what=what, target=target):
                 self._since_ms.pop((what, target), None)
             case FaultBegan(what=what, target=who) | FaultEnded(what=what, target=who) if what in ADMINISTRATION:
-                # Each change of a topic sets the numbers of its queues anew.
+                # Each change of a topic sets the numbers of its queues again.
                 self._since_ms.pop(("writing queues", who), None)
             case ProcessEnded(how=how) if how in (FAILED_OVER, LOST_MORE):
                 self._since_ms.clear()

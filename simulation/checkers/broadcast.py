@@ -16,8 +16,8 @@ from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import MEMBERS_COME_AND_GO, TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
-# RocketMQ: persistConsumerOffsetInterval.
-PERSISTS_MS = 5_000
+# RocketMQ: persistConsumerOffsetInterval, and the delay of MQClientInstance before the first time.
+PERSISTS_MS, FIRST_PERSISTS_MS = 5_000, 10_000
 # For the write itself, and for calls that have ended out of order.
 PERSISTED_MS = 1_000
 
@@ -45,12 +45,16 @@ class ReachesEach(Checker):
         self._has_settled = True
         self._times = TroubledTimes()
         self._rewinds = Rewinds(workload)
+        members = [(member, group.settings) for group in self._groups for member in group.member_names]
         self._persists_ms = {
-            member: int(group.settings.get("persist_interval_ms", PERSISTS_MS)) + PERSISTED_MS
-            for group in self._groups
-            for member in group.member_names
+            member: int(settings.get("persist_interval_ms", PERSISTS_MS)) for member, settings in members
         }
-        self._ended_ms: dict[str, list[int]] = {member: [] for member in self._persists_ms}
+        self._first_ms = {
+            member: int(settings.get("persist_first_ms", FIRST_PERSISTS_MS)) for member, settings in members
+        }
+        self._began_ms: dict[str, int] = {}
+        self._lives: dict[str, list[tuple[int, int]]] = {member: [] for member in self._persists_ms}
+        """When each process of a member began and ended."""
         self._disturbed_ms: dict[str, int] = {}
         """When something else than an end happened last to a member's offsets; empty name: to those of all members."""
 
@@ -62,18 +66,19 @@ class ReachesEach(Checker):
                 self._found.setdefault(topic, []).append(event)
             case NotSettled():
                 self._has_settled = False
-            case ProcessBegan(who=who):
+            case ProcessBegan(at_ms=at_ms, who=who):
+                self._began_ms[who] = at_ms
                 self._up.add(who)
                 self._went_on(event)
-            case ProcessEnded(who=who):
-                if who in self._ended_ms:
-                    self._ended_ms[who].append(event.at_ms)
+            case ProcessEnded(at_ms=at_ms, who=who):
+                if who in self._lives:
+                    self._lives[who].append((self._began_ms.get(who, 0), at_ms))
                 if not self._found:  # All members are stopped after the messages were read.
                     self._up.discard(who)
                 self._went_on(event)
             case FaultBegan(at_ms=at_ms, what=what, target=who) | FaultEnded(at_ms=at_ms, what=what, target=who):
-                if what not in MEMBERS_COME_AND_GO and (who in self._ended_ms or what == "reset offsets"):
-                    self._disturbed_ms[who if who in self._ended_ms else ""] = at_ms
+                if what not in MEMBERS_COME_AND_GO and (who in self._lives or what == "reset offsets"):
+                    self._disturbed_ms[who if who in self._lives else ""] = at_ms
                 self._times.see(event)
             case _:
                 self._times.see(event)
@@ -96,10 +101,12 @@ class ReachesEach(Checker):
 
     def _was_written(self, event: BroadcastReceived, consumed_ms: int) -> bool:
         """Return whether a member must have written the offset of what it had consumed before it ended."""
-        ended_ms = next((at_ms for at_ms in self._ended_ms[event.member] if at_ms >= consumed_ms), 0)
+        lives = (life for life in self._lives[event.member] if life[1] >= consumed_ms)
+        began_ms, ended_ms = next(lives, (0, 0))
+        written_ms = max(consumed_ms + self._persists_ms[event.member], began_ms + self._first_ms[event.member])
         disturbed_ms = max(self._disturbed_ms.get(event.member, -1), self._disturbed_ms.get("", -1))
         return (
-            consumed_ms < ended_ms - self._persists_ms[event.member]
+            written_ms + PERSISTED_MS < ended_ms
             and disturbed_ms < consumed_ms
             and not self._rewinds.have_been(event.group, event.place)
         )

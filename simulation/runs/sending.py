@@ -53,7 +53,7 @@ LATE_RECALLS = 1.2
 _SHARES = 1 << 20
 
 
-class _Begun(NamedTuple):
+class _BegunSend(NamedTuple):
     """A message that is about to be sent."""
 
     name: str
@@ -135,7 +135,7 @@ class SendingProgram(Service):
             else:
                 self.spawn(self._send(self._number), f"send {self._number} of {self._who}")
 
-    def _begin(self, number: int) -> "_Begun":
+    def _begin(self, number: int) -> "_BegunSend":
         """Note that a message is sent."""
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
@@ -152,7 +152,7 @@ class SendingProgram(Service):
         if self._description.keys and not is_half and self._description.at_once == 1 and not self._description.asks_ms:
             key = self._chance.randrange(self._description.keys)
         self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown, crc, key))
-        return _Begun(name, body, key)
+        return _BegunSend(name, body, key)
 
     async def _send_many(self, numbers: range) -> None:
         begun = [self._begin(number) for number in numbers]
@@ -238,7 +238,7 @@ class SendingProgram(Service):
         chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
         return tag, {key: value for key, value in chosen.items() if value}
 
-    def _message(self, begun: "_Begun") -> Message:
+    def _message(self, begun: "_BegunSend") -> Message:
         """Return a message to send. Raises: UsageError (it has no body)."""
         name, body, _ = begun
         if isinstance(body, UsageError):
@@ -268,7 +268,7 @@ class SendingProgram(Service):
             )
         return body
 
-    async def _sent(self, message: Message, begun: "_Begun") -> SendResult:
+    async def _sent(self, message: Message, begun: "_BegunSend") -> SendResult:
         if isinstance(self._producer, TransactionProducer):
             result = await self._producer.send_in_transaction(message, self._decide, begun.name)
             return result.sent
