@@ -167,7 +167,10 @@ class RequestFamilies:
         """Yield the handlers of requests about the broker as a whole."""
         tables, services, surface = self._tables, self._services, self._surface
         state, topics, groups = tables.state, tables.topics, tables.groups
+        events = None if tables.journals is None else tables.journals.events
+        faults = FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections, events)
         forget = Forget(
+            faults.release,
             services.waiting.forgetting(),
             (tables.surprises.forget, services.targets.forget, self.pulls.answer_held),
             (self.assignments.forget, self._config.forget),
@@ -176,7 +179,6 @@ class RequestFamilies:
         yield self.access
         yield ResetHandlers(state.store, topics, groups, tables.config_files, services.pops, forget)
         yield JournalHandlers(tables.journals)
-        events = None if tables.journals is None else tables.journals.events
-        yield FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections, events)
+        yield faults
         yield SnapshotHandlers(state, surface.change)
         yield UpkeepHandlers(state, topics, groups.offsets, services.waiting.delays, services.disk_watch.remove_expired)

@@ -10,6 +10,7 @@ Decisions, without a clock or a socket:
 
 - `matching.py`: the parts of a request that rules look at, and whether a rule matches it
 - `book.py`: the rules of one server, and their decision about a request, a response, or a request of the server's own
+- `delayed.py`: what waits for its delay, in its order
 
 Actions, in a server that has rules (without rules, none of this is imported):
 

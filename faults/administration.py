@@ -4,7 +4,9 @@ Behaviour
 - A rule is active from its response on. The first nameserver assigns the numbers. No number is used twice, so that no
   user removes another user's rule after their own rule has ended.
 - A rule about requests that this server doesn't handle is refused: another server may accept it.
-- When its lifetime ends, a rule is removed as by a user. What it delays at that moment still arrives.
+- When its lifetime ends, a rule is removed as by a user. What it delays or slows at that moment arrives at once:
+  requests are handled before the response to the removal. So a reset, which removes rules first, deletes what they
+  store.
 """
 
 import asyncio
@@ -81,8 +83,11 @@ class FaultAdministration:
     def remove(self, call: Call) -> Answer:
         """Remove one rule, or all but those that stay."""
         number: int = call.request.number
-        removed = [self._remove(one, "removed") for one in (self._book.passing() if number == 0 else [number])]
-        return FaultRemovedAnswer(sum(removed))
+        return FaultRemovedAnswer(self._remove(self._book.passing() if number == 0 else [number], "removed"))
+
+    def release(self) -> None:
+        """Let everything arrive now that a rule delays or slows, although the rules stay."""
+        self._gate.release(None)
 
     def _why_not(self, rule: FaultRule) -> str:
         """Return why a rule can't apply to this server; empty if it can."""
@@ -100,22 +105,27 @@ class FaultAdministration:
         return ""
 
     def _expire(self, number: int) -> None:
-        self._remove(number, "its lifetime is over")
+        self._remove([number], "its lifetime is over")
 
-    def _remove(self, number: int, why: str) -> bool:
-        """Remove a rule and undo its effect; return False if it doesn't exist."""
+    def _remove(self, numbers: list[int], why: str) -> int:
+        """Remove rules and end their effects; return how many of them existed."""
+        rules = [rule for rule in map(self._taken_out, numbers) if rule is not None]
+        for rule in rules:
+            if rule.action in self._site.switches and not self._book.has(rule.action):
+                self._site.switches[rule.action](False)
+            log.warning("fault_removed", server=self._site.name, number=rule.number, rule=in_words(rule), reason=why)
+        # Only after the last of them is gone: none of them affects the responses to released requests.
+        self._gate.release([rule.number for rule in rules])
+        if not len(self._book):
+            self._gate.unshut()
+        return len(rules)
+
+    def _taken_out(self, number: int) -> FaultRule | None:
+        """Remove a rule from the book, and its timer; return None if it doesn't exist."""
         timer = self._timers.pop(number, None)
         if timer is not None:
             timer.cancel()
-        rule = self._book.remove(number)
-        if rule is None:
-            return False
-        if rule.action in self._site.switches and not self._book.has(rule.action):
-            self._site.switches[rule.action](False)
-        if not len(self._book):
-            self._gate.unshut()
-        log.warning("fault_removed", server=self._site.name, number=number, rule=in_words(rule), reason=why)
-        return True
+        return self._book.remove(number)
 
     def close(self) -> None:
         """Cancel the timers of all lifetimes, because the server stops."""

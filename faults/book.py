@@ -6,6 +6,7 @@ hasn't reached its number of hits, and its random generator decides so. So `time
 counts the matching requests before.
 """
 
+from collections.abc import Iterable
 from random import Random
 
 import msgspec
@@ -24,18 +25,36 @@ ENDS = REFUSALS | {actions.DROP, actions.CLOSE, actions.PARTITION}
 class Ruling(msgspec.Struct, gc=False):
     """The decision about a request, a response, or a request of the server's own."""
 
-    delay_ms: int = 0
+    delays_ms: dict[int, int] = {}
+    """By the numbers of the rules that delay it."""
     end: FaultRule | None = None
     """The rule that ends it."""
     refused: dict[int, FaultRule] = {}
     """For a request with many messages: the rules that refuse some of them, by the positions of the messages."""
     skew_ms: int = 0
     duplicates: int = 0
-    bytes_per_second: int = 0
+    limits: dict[int, int] = {}
+    """Bytes per second, by the numbers of the rules that limit its bandwidth."""
     damage: Random | None = None
     """The random generator that chooses the byte to change."""
     hits: list["ActiveRule"] = []
     """All rules that hit."""
+
+    @property
+    def delay_ms(self) -> int:
+        """The sum of the delays."""
+        return sum(self.delays_ms.values())
+
+    @property
+    def bytes_per_second(self) -> int:
+        """The lowest limit; 0: there is none."""
+        return min(self.limits.values(), default=0)
+
+    def release(self, numbers: Iterable[int] | None) -> None:
+        """Remove the delays and limits by the rules with these numbers; None: those by all rules."""
+        for number in [*self.delays_ms, *self.limits] if numbers is None else numbers:
+            self.delays_ms.pop(number, None)
+            self.limits.pop(number, None)
 
 
 class ActiveRule:
@@ -177,16 +196,14 @@ def _with(ruling: Ruling, active: ActiveRule) -> Ruling:
     if rule.action in ENDS:
         ruling.end = rule
     elif rule.action == actions.DELAY:
-        ruling.delay_ms += rule.delay_ms
-        if rule.jitter_ms:
-            ruling.delay_ms += active.random.randint(-rule.jitter_ms, rule.jitter_ms)
+        jitter_ms = active.random.randint(-rule.jitter_ms, rule.jitter_ms) if rule.jitter_ms else 0
+        ruling.delays_ms[rule.number] = rule.delay_ms + jitter_ms
     elif rule.action == actions.DUPLICATE:
         ruling.duplicates += 1
     elif rule.action == actions.SKEW:
         ruling.skew_ms += rule.skew_ms
     elif rule.action == actions.BANDWIDTH:
-        slowest = ruling.bytes_per_second or rule.bytes_per_second
-        ruling.bytes_per_second = min(slowest, rule.bytes_per_second)
+        ruling.limits[rule.number] = rule.bytes_per_second
     elif rule.action == actions.CORRUPT:
         ruling.damage = active.random
     return ruling

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from collections.abc import Iterable
 from copy import copy
 from functools import partial
 from typing import cast
@@ -50,15 +51,22 @@ class FaultGate:
                 outlet.note(call.opaque, OpenRequest(subject))
 
     def unshut(self) -> None:
-        """Stop intercepting, except for the data that is still delayed."""
+        """Stop intercepting. There is no rule, so no data is delayed."""
         if not self._is_shut:
             return
         self._is_shut = False
         self._site.dispatcher.intercept(None)
         for connection in self._site.connections():
             outlet = _outlet_of(connection)
-            if outlet is not None and outlet.is_idle:
+            if outlet is not None:
                 connection.transport = outlet.transport
+
+    def release(self, numbers: Iterable[int] | None) -> None:
+        """Let everything arrive now that the rules with these numbers delay or slow; None: all rules."""
+        for connection in list(self._site.connections()):
+            outlet = _outlet_of(connection)
+            if outlet is not None:
+                outlet.release(numbers)
 
     def let_pass(self, call: Call) -> None:
         """Exclude the response to a request from the rules."""
@@ -120,7 +128,7 @@ class FaultGate:
         carry_out = partial(_carry_out, ruling, handler)
         if not ruling.delay_ms:
             return carry_out(call)
-        outlet.later(actions.REQUEST, ruling.delay_ms, partial(self._handle_late, carry_out, call))
+        outlet.later(actions.REQUEST, ruling, partial(self._handle_late, carry_out, call))
         return None
 
     def _handle_late(self, handler: Handler, call: Call) -> None:

@@ -7,12 +7,13 @@ judged by its request, which the gate records here. If the request came before t
 connection is known: client, address, language.
 
 Like on a real line, a frame that is sent slowly delays all frames after it. A delayed frame also delays the delayed
-frames after it. Delayed requests wait here as well, in their own order: they don't delay responses.
+frames after it. Delayed requests wait here as well, in their own order: they don't delay responses. When a rule ends,
+what it delays or slows leaves at once.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
 from struct import Struct
@@ -23,6 +24,7 @@ import msgspec
 from staticfire.faults import actions
 from staticfire.faults.book import Ruling
 from staticfire.faults.bundles import Refused, together
+from staticfire.faults.delayed import DelayedFrames
 from staticfire.faults.matching import FaultPeer, Subject, subject_of
 from staticfire.faults.statuses import with_other_code
 from staticfire.protocol.codecs import ANSWER_FLAG, Codec, Envelope, codec_for
@@ -76,19 +78,15 @@ class Outlet:
         self._judge = judge
         self._clock = clock
         self._pending: dict[int, OpenRequest] = {}
-        self._slow: deque[tuple[bytes, int]] = deque()
+        self._slow: deque[tuple[bytes, Ruling | None]] = deque()
         self._slow_bytes = 0
+        self._slow_timer: asyncio.TimerHandle | None = None
         self._is_pausing = False
-        self._delayed = 0
-        self._delayed_to_s = {actions.REQUEST: 0.0, actions.ANSWER: 0.0}
+        self._delayed = {actions.REQUEST: DelayedFrames(), actions.ANSWER: DelayedFrames()}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no data waits here."""
-        return not self._slow and not self._delayed
 
     def peer(self) -> FaultPeer:
         """Return what is known so far about the peer."""
@@ -132,7 +130,7 @@ class Outlet:
         pending = self._pending.pop(envelope.opaque, None)
         if pending is not None and pending.request is not None:
             if not self._judge.concerns(pending.code):
-                self._put(frame, 0)
+                self._put(frame, None)
                 return
             pending.subject = subject_of(pending.code, pending.request, self.peer())
         if pending is not None and pending.refused:
@@ -160,7 +158,7 @@ class Outlet:
 
     def _carry_out(self, frame: bytes, body_at: int, ruling: Ruling | None) -> None:
         if ruling is None:
-            self._put(frame, 0)
+            self._put(frame, None)
             return
         if ruling.end is not None and ruling.end.action != actions.REFUSE:
             if ruling.end.action == actions.CLOSE:
@@ -170,40 +168,63 @@ class Outlet:
             frame = _damaged(frame, body_at, ruling.damage)
         data = frame * (1 + ruling.duplicates)
         if ruling.delay_ms:
-            self.later(actions.ANSWER, ruling.delay_ms, partial(self._put, data, ruling.bytes_per_second))
+            self.later(actions.ANSWER, ruling, partial(self._put, data, ruling))
         else:
-            self._put(data, ruling.bytes_per_second)
+            self._put(data, ruling)
 
-    def later(self, direction: str, delay_ms: int, act: Callable[[], object]) -> None:
-        """Call a function after a delay, and after everything of the same direction that is already delayed.
+    def later(self, direction: str, ruling: Ruling, act: Callable[[], object]) -> None:
+        """Call a function after the delay of a ruling, and after everything of that direction that is already delayed.
 
         `direction`: REQUEST for incoming requests, ANSWER for everything that leaves.
         """
-        if self._delayed >= DELAYED_MAX:
+        if sum(map(len, self._delayed.values())) >= DELAYED_MAX:
             self._connection.reject(
                 f"fault rules delay {DELAYED_MAX} of its requests and responses, which is the limit"
             )
             return
-        self._delayed += 1
-        at_s = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s[direction] + 1e-6)
-        self._delayed_to_s[direction] = at_s
-        asyncio.get_running_loop().call_at(at_s, self._act, act)
+        self._delayed[direction].add(self._now_s(), ruling, act)
+        if direction not in self._timers:
+            self._plan(direction)
 
-    def _act(self, act: Callable[[], object]) -> None:
-        self._delayed -= 1
-        act()
+    def release(self, numbers: Iterable[int] | None) -> None:
+        """End the effects of the rules with these numbers on everything that waits here; None: those of all rules."""
+        for _, ruling in self._slow:
+            if ruling is not None:
+                ruling.release(numbers)
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
+            self._step()
+        for direction, delayed in self._delayed.items():
+            delayed.release(numbers)
+            self._act(direction, self._now_s())
+
+    def _plan(self, direction: str) -> None:
+        due_s = self._delayed[direction].due_s
+        if due_s is not None:
+            self._timers[direction] = asyncio.get_running_loop().call_at(due_s, self._act, direction, due_s)
+
+    def _act(self, direction: str, due_s: float) -> None:
+        """Let the frames leave that are due until then, and plan the next call."""
+        timer = self._timers.pop(direction, None)
+        if timer is not None:
+            timer.cancel()
+        try:
+            while (frame := self._delayed[direction].take_due(due_s)) is not None:
+                frame.leave()
+        finally:
+            self._plan(direction)
 
     # -- limited bandwidth -------------------------------------------------------------------------------------------
 
-    def _put(self, data: bytes, bytes_per_second: int) -> None:
-        """Write data now, or after the slow data."""
+    def _put(self, data: bytes, ruling: Ruling | None) -> None:
+        """Write data now, or after the slow data. `ruling`: has the limit of its bandwidth."""
         if self.transport.is_closing():
             # The connection was closed during the delay.
             return
-        if not bytes_per_second and not self._slow:
+        if not self._slow and (ruling is None or not ruling.limits):
             self.transport.write(data)
             return
-        self._slow.append((data, bytes_per_second))
+        self._slow.append((data, ruling))
         self._slow_bytes += len(data)
         if self._slow_bytes > QUEUED_BYTES_MAX and not self._is_pausing:
             self._is_pausing = True
@@ -213,12 +234,14 @@ class Outlet:
 
     def _step(self) -> None:
         """Write the data that has no rate limit, and schedule the next part of the data that has one."""
+        self._slow_timer = None
         while self._slow:
-            data, rate = self._slow[0]
+            data, ruling = self._slow[0]
+            rate = 0 if ruling is None else ruling.bytes_per_second
             if rate:
                 part = max(1, rate // STEPS_PER_SECOND)
                 at_s = self._now_s() + min(part, len(data)) / rate
-                asyncio.get_running_loop().call_at(at_s, self._write_part, part)
+                self._slow_timer = asyncio.get_running_loop().call_at(at_s, self._write_part, part)
                 break
             self._slow.popleft()
             self._written(data)
@@ -230,9 +253,9 @@ class Outlet:
         if not self._slow:
             # It was closed meanwhile.
             return
-        data, rate = self._slow.popleft()
+        data, ruling = self._slow.popleft()
         if len(data) > part:
-            self._slow.appendleft((data[part:], rate))
+            self._slow.appendleft((data[part:], ruling))
         self._written(data[:part])
         self._step()
 

@@ -73,6 +73,11 @@ class FaultHandlers:
         """Remove a rule."""
         return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
+    def release(self) -> None:
+        """Handle the requests now that rules delay."""
+        if self._opened is not None:
+            self._opened.release()
+
     @property
     def _administration(self) -> "FaultAdministration":
         """The object that keeps the rules. It is made for the first rule."""

@@ -4,12 +4,13 @@
   have become shorter; `losses.py`: what an end of a broker may destroy
 - `delivery.py`: nothing lost, no duplicate without a cause, nothing early, transactions; `reaching.py`: everything
   delivered
+- `contents.py`: a message is what its producer has sent
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
   members that leave
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
   checks, and no send fails; `busy.py`: whether members have time; `full_queues.py`: whether they take more messages
-- `placing.py`: the queue of delayed and half messages; when half messages are moved away
+- `placing.py`: the queue of delayed and half messages, and of a key; when half messages are moved away
 - `popping.py`: who has a popped message, and for how long
 - `filters.py`: groups with filters
 - `broadcast.py`: groups in which each member gets all messages
@@ -25,6 +26,7 @@ from staticfire.simulation.checkers.administration import ForbiddenKept, ResetsC
 from staticfire.simulation.checkers.asking import ChecksInTime, SendsSucceed
 from staticfire.simulation.checkers.broadcast import ReachesEach
 from staticfire.simulation.checkers.checker import Checker, Checkers, Violation
+from staticfire.simulation.checkers.contents import ContentsKept
 from staticfire.simulation.checkers.copies import CopiedOnce
 from staticfire.simulation.checkers.dead_letters import DeadAfterMax
 from staticfire.simulation.checkers.delivery import (
@@ -42,7 +44,7 @@ from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
-from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue
+from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue, KeyKeepsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.checkers.replica_topics import TopicsKept
@@ -52,7 +54,9 @@ from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTim
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
     Intact,
+    ContentsKept,
     InItsQueue,
+    KeyKeepsQueue,
     StoredOnce,
     ReachesAll,
     OwnTopicsOnly,

@@ -27,6 +27,8 @@ ROUTES_KNOWN_MS = 40_000
 # A reset is carried out by brokers and members together. Members are notified within the time of a rebalance, and a
 # fault until then may prevent it.
 AROUND_RESET_MS = 60_000
+# Times of events are rounded.
+ROUNDED_MS = 2
 
 
 KEEPS_FROM_READING = ("forbid reading", "fewer read queues", "switch off group")
@@ -51,32 +53,45 @@ class ForbiddenKept(Checker):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._since_ms: dict[tuple[str, str], int] = {}
+        self._first_queues: dict[str, int] = {}
+        """By topic: the first queue that can't be written to."""
         self._began: dict[str, SendBegan] = {}
         self._times = TroubledTimes()
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case PermissionWithdrawn(at_ms, what, target):
+            case PermissionWithdrawn(at_ms, what, target, first_queue):
                 self._since_ms[what, target] = at_ms
+                if first_queue:
+                    self._first_queues[target] = first_queue
             case PermissionRestored(what=what, target=target):
                 self._since_ms.pop((what, target), None)
-            case FaultBegan(what=what) | FaultEnded(what=what) if what in ADMINISTRATION:
-                pass
+            case FaultBegan(what=what, target=who) | FaultEnded(what=what, target=who) if what in ADMINISTRATION:
+                # Each change of a topic sets the numbers of its queues again.
+                self._since_ms.pop(("writing queues", who), None)
             case ProcessEnded(how=how) if how in (FAILED_OVER, LOST_MORE):
                 self._since_ms.clear()
                 self._times.see(event)
             case SendBegan(name=name):
                 self._began[name] = event
-            case SendAcknowledged(at_ms=at_ms, name=name, place=(broker, topic, _)):
-                since_ms = self._since_ms.get(("writing", topic), at_ms)
-                is_known = self._began[name].at_ms > since_ms + ROUTES_KNOWN_MS
-                if is_known and self._times.during(since_ms - ROUTES_KNOWN_MS, at_ms) is None:
+            case SendAcknowledged(at_ms=at_ms, name=name, place=(broker, topic, queue_id)):
+                if self._is_forbidden("writing", event):
                     self.broken(at_ms, f"{name} was stored in {topic} on {broker}, where writing was forbidden")
+                first = self._first_queues.get(topic, queue_id + 1)
+                if queue_id >= first and self._is_forbidden("writing queues", event):
+                    words = f"{name} was stored in queue {queue_id} of {topic} on {broker}"
+                    self.broken(at_ms, f"{words}, where only the first {first} can be written to")
             case CallBegan(at_ms=at_ms, group=group, messages=messages):
                 for seen in messages:
                     self._consumed(at_ms, group, seen.name)
             case _:
                 self._times.see(event)
+
+    def _is_forbidden(self, what: str, sent: SendAcknowledged) -> bool:
+        """Return whether something was forbidden for a topic, and its producer must have known that."""
+        since_ms = self._since_ms.get((what, sent.place[1]), sent.at_ms)
+        is_known = self._began[sent.name].at_ms > since_ms + ROUTES_KNOWN_MS
+        return is_known and self._times.during(since_ms - ROUTES_KNOWN_MS, sent.at_ms) is None
 
     def _consumed(self, at_ms: int, group: str, name: str) -> None:
         if self._is_new(name, "consuming", group):
@@ -91,7 +106,7 @@ class ForbiddenKept(Checker):
 
 
 class ResetsCarriedOut(Checker):
-    """After a reset, a group gets again what it had consumed from there on, and the reset begins early enough.
+    """After a reset, a group gets again what it had consumed from there on, and the reset begins at its time.
 
     A fault from a moment before the reset until all members must be notified excuses a lost reset: the administrator
     sees that in the group's offsets. Members that come and go excuse nothing, and neither do actions on other topics
@@ -113,6 +128,8 @@ class ResetsCarriedOut(Checker):
         self._senders = frozenset(senders_of(workload))
         self._had_begun: set[str] = set()
         self._began_ms: dict[str, int] = {}
+        self._stored_ms: dict[str, int] = {}
+        """When the response came: a message was stored before."""
         self._lies: dict[QueuePlace, dict[int, str]] = {}
         self._calls: dict[int, CallBegan] = {}
         self._done: dict[str, set[tuple[QueuePlace, int]]] = {group: set() for group in self.groups}
@@ -126,9 +143,10 @@ class ResetsCarriedOut(Checker):
             case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms, is_half=is_half):
                 if not due_ms and not is_half:  # What waits has another offset at first.
                     self._began_ms[name] = at_ms
-            case SendAcknowledged(name=name, place=place, offset=offset):
+            case SendAcknowledged(at_ms=at_ms, name=name, place=place, offset=offset):
                 if name in self._began_ms:
                     self._lies.setdefault(place, {})[offset] = name
+                    self._stored_ms[name] = at_ms
             case CallBegan(at_ms=at_ms, call=call, group=group, place=place):
                 self._calls[call] = event
                 for seen in event.messages:
@@ -180,6 +198,15 @@ class ResetsCarriedOut(Checker):
                     reset.at_ms, f"{reset.group} was reset to {reset.since_ms} ms, which is {first} in {place}, after "
                         f"{name}, sent at {self._began_ms[name]} ms",
                 )  # fmt: skip
+
+        for offset, name in self._lies.get(place, {}).items():
+            is_before = self._stored_ms[name] < reset.since_ms - ROUNDED_MS
+            if is_before and offset >= first and not self._times.during(0, reset.at_ms):
+                self.broken(
+                    reset.at_ms, f"{reset.group} was reset to {reset.since_ms} ms, which is {first} in {place}, before "
+                        f"{name}, stored until {self._stored_ms[name]} ms",
+                )  # fmt: skip
+                return
 
     def finish(self) -> None:
         for reset, due in self._due if self._has_settled else ():

@@ -1,6 +1,7 @@
 """Brokers check open transactions in time, and no send fails without a fault."""
 
 from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.delivery import TRANSACTION_CHECK_MS
 from staticfire.simulation.checkers.events import (
     GoneForGood,
     NotSettled,
@@ -17,8 +18,8 @@ from staticfire.simulation.checkers.losses import Losses
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Workload
 
-# RocketMQ: transactionTimeOut, transactionCheckInterval.
-TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
+# RocketMQ: transactionTimeOut.
+TRANSACTION_TIME_OUT_MS = 6_000
 
 
 class ChecksInTime(Checker):
@@ -30,7 +31,7 @@ class ChecksInTime(Checker):
     """
 
     promise = "a broker checks an open transaction within its time-out and one check interval"
-    hears = (SendBegan, SendAcknowledged, TransactionEnded, GoneForGood, *TROUBLE, Settled, NotSettled)
+    hears = (SendBegan, SendAcknowledged, TransactionEnded, *TROUBLE, Settled, NotSettled)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -67,6 +68,7 @@ class ChecksInTime(Checker):
                 self._gone.add(who)
                 for name in [name for name in self._open if self._gone.issuperset(self._fellows_at(name))]:
                     del self._open[name]
+                self._calm.see(event)
             case _:
                 if isinstance(event, ProcessEnded):
                     self._losses.see(event)

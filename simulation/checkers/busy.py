@@ -4,14 +4,13 @@ from math import inf
 
 from staticfire.simulation.checkers.events import CallBegan, CallEnded, ProcessEnded, QueuePlace, RunEvent
 from staticfire.simulation.checkers.full_queues import FullQueues
-from staticfire.simulation.workload.description import Group, Workload
+from staticfire.simulation.checkers.unrest import POP_INVISIBLE_MS
+from staticfire.simulation.workload.description import PUSH, Group, Workload
 
 # RocketMQ: consumeThreadMin.
 THREADS = 20
 # Runs set it for ordered groups as suspendCurrentQueueTimeMillis.
 SUSPENDED_MS = 500
-# RocketMQ: popInvisibleTime. A message that a busy member couldn't consume within this time is redelivered after it.
-POP_INVISIBLE_MS = 60_000
 
 
 class BusyMembers:
@@ -43,6 +42,7 @@ class BusyMembers:
         group = self._groups[began.group]
         self._full.ended(began, ended.at_ms)
         if self._running[began.member] >= self._threads[group.name]:
+            # A message that a busy member couldn't consume within this time is redelivered after it.
             invisible_ms = group.settings.get("pop_invisible_time_ms", POP_INVISIBLE_MS) if group.popped else 0
             self._free_ms[group.name] = max(self._free_ms.get(group.name, 0), ended.at_ms + invisible_ms)
         self._running[began.member] -= 1
@@ -72,4 +72,6 @@ class BusyMembers:
 
 
 def _threads(group: Group) -> int:
+    if group.way != PUSH:
+        return 1  # Its program consumes one call after the other.
     return int(group.settings.get("consume_threads", THREADS))

@@ -28,6 +28,8 @@ from staticfire.simulation.workload.description import Workload
 
 # A sync that began on a slow disk may still take this long after the disk is fast again.
 SLOW_SYNC_MS = 2_500
+# RocketMQ: transactionCheckInterval.
+TRANSACTION_CHECK_MS = 30_000
 
 
 class NothingLost(Checker):
@@ -195,17 +197,25 @@ class DuplicatesExplained(Checker):
 class StoredOnce(Checker):
     """A message is stored once in its topic, unless its send was retried because of a fault while it was in flight.
 
-    A producer that died may have retried, too. A broker that died between a commit and its end checks once more.
+    A producer that died may have retried, too. A broker that died between a commit and its end checks once more: for a
+    transaction, a fault until one check interval after its end is an excuse, too.
     """
 
-    promise = "a message is stored once in its topic, unless a fault was active while it was sent"
-    hears = (SendBegan, SendAcknowledged, SendFailed, MessageFound, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+    promise = "a message is stored once in its topic, unless a fault was active while it was sent or committed"
+    hears = (
+        SendBegan, SendAcknowledged, SendFailed, TransactionEnded, MessageFound, FaultBegan, FaultEnded, ProcessBegan,
+        ProcessEnded,
+    )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._times = TroubledTimes()
+        self._topics = frozenset(topic.name for topic in workload.topics)
         self._began: dict[str, SendBegan] = {}
         self._returned: dict[str, int] = {}
+        """When the send returned, or when the transaction ended last, with one check interval."""
+        settings = workload.brokers.settings
+        self._check_ms = int(settings.get("transaction_check_interval", TRANSACTION_CHECK_MS))
         self._places: dict[str, list[MessageFound]] = {}
 
     def see(self, event: RunEvent) -> None:
@@ -213,8 +223,10 @@ class StoredOnce(Checker):
             case SendBegan(name=name):
                 self._began[name] = event
             case SendAcknowledged(at_ms=at_ms, name=name):
-                self._returned[name] = at_ms
-            case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
+                self._returned[name] = max(at_ms, self._returned.get(name, 0))
+            case TransactionEnded(at_ms=at_ms, name=name):
+                self._returned[name] = at_ms + self._check_ms
+            case MessageFound(name=name, place=(_, topic, _)) if topic in self._topics:
                 self._places.setdefault(name, []).append(event)
             case _:
                 self._times.see(event)
@@ -222,7 +234,7 @@ class StoredOnce(Checker):
     def finish(self) -> None:
         for name, found in self._places.items():
             began, returned_ms = self._began.get(name), self._returned.get(name)
-            if len(found) < 2 or began is None or returned_ms is None or began.is_half:
+            if len(found) < 2 or began is None or returned_ms is None:
                 continue
             if self._times.during(began.at_ms - SLOW_SYNC_MS, returned_ms) is None:
                 places = " and ".join(f"offset {each.offset} of {each.place}" for each in found)

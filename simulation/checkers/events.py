@@ -29,6 +29,10 @@ class SendBegan(RunEvent, frozen=True):
     tag: str = ""
     properties: tuple[tuple[str, str], ...] = ()
     """The properties by which groups filter."""
+    body_crc: int = -1
+    """The CRC-32 of the body; -1: unknown."""
+    key: int = -1
+    """The key by which its queue is chosen; -1: none."""
 
 
 class SendAcknowledged(RunEvent, frozen=True):
@@ -40,6 +44,7 @@ class SendAcknowledged(RunEvent, frozen=True):
     log_position: int
     is_safe: bool = True
     """The response was SEND_OK, and not a timeout of the disk."""
+    message_id: str = ""
 
 
 class SendFailed(RunEvent, frozen=True):
@@ -77,6 +82,18 @@ class TransactionEnded(RunEvent, frozen=True):
     is_commit: bool
 
 
+class Content(NamedTuple):
+    """What a message is, wherever it is stored."""
+
+    topic: str
+    """As its program sees it, with the namespace."""
+    tag: str
+    body_crc: int
+    """The CRC-32 of the body, after it was expanded."""
+    born_ms: int
+    message_id: str
+
+
 class Seen(NamedTuple):
     """A message as a listener gets it."""
 
@@ -89,6 +106,8 @@ class Seen(NamedTuple):
     """When its broker delivered it, if it was popped."""
     until_ms: int = -1
     """When its invisible time ends, unless that is changed."""
+    content: Content | None = None
+    """None: unknown."""
 
 
 class CallBegan(RunEvent, frozen=True):
@@ -142,8 +161,10 @@ class PermissionWithdrawn(RunEvent, frozen=True):
     """An administrator has forbidden something, and all brokers have confirmed it."""
 
     what: str
-    """writing, reading: of a topic; consuming: of a group"""
+    """writing, reading: of a topic; writing queues: of its last queues; consuming: of a group"""
     target: str
+    first_queue: int = 0
+    """The first of the last queues."""
 
 
 class PermissionRestored(RunEvent, frozen=True):
@@ -258,6 +279,8 @@ class MessageFound(RunEvent, frozen=True):
     place: QueuePlace
     offset: int
     reconsume_times: int = 0
+    content: Content | None = None
+    """None: unknown."""
 
 
 class LocksSeen(RunEvent, frozen=True):

@@ -22,6 +22,8 @@ from staticfire.simulation.workload.description import Workload
 
 # A send that waits for a sync which began on a slow disk is retried, and its message is stored twice.
 SLOW_SYNC_MS = 2_500
+# RocketMQ: timerPrecisionMs. A message with a delivery time is handled as early as that.
+TIMER_PRECISION_MS = 1_000
 # RocketMQ: syncFlushTimeout, after which a response doesn't wait for the disk any longer.
 SYNC_TIMEOUT_MS = 5_000
 # RocketMQ: slaveTimeout, after which a response doesn't wait for slaves any longer.
@@ -31,13 +33,14 @@ SLAVE_TIMEOUT_MS = 3_000
 class RecallsKept(Checker):
     """A message whose recall a broker has confirmed is never delivered. NothingLost checks refused recalls.
 
+    A broker refuses a recall only if the time of delivery has come, or if there was a fault since the send.
     A message that was sent twice, because of a fault during the send, has two handles, and its producer has only one of
     them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored. With SYNC_FLUSH, a broker that gives
     up its disk confirms the recalls that wait for a sync: the response has no code for a late disk. Nor has it one for
     slaves that don't answer: a recall that was confirmed after slaveTimeout may be lost in a failover.
     """
 
-    promise = "a recalled message is never delivered"
+    promise = "a message can be recalled until its time, and is never delivered then"
     hears = (
         SendBegan, SendAcknowledged, RecallBegan, RecallEnded, CallBegan, MessageFound, FaultBegan, FaultEnded,
         ProcessBegan, ProcessEnded,
@@ -46,6 +49,7 @@ class RecallsKept(Checker):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._began_ms: dict[str, int] = {}
+        self._due_ms: dict[str, int] = {}
         self._sent: dict[str, SendAcknowledged] = {}
         self._recalled: dict[str, int] = {}
         self._delivered: dict[str, tuple[int, str]] = {}
@@ -63,8 +67,11 @@ class RecallsKept(Checker):
         match event:
             case SendBegan(at_ms=at_ms, name=name):
                 self._began_ms[name] = at_ms
+                self._due_ms[name] = event.due_ms
             case SendAcknowledged(name=name):
                 self._sent[name] = event
+            case RecallEnded(at_ms=at_ms, name=name, outcome="refused"):
+                self._refused(at_ms, name)
             case RecallBegan(at_ms=at_ms, name=name):
                 self._recall_began_ms[name] = at_ms
             case RecallEnded(at_ms=at_ms, name=name, outcome="recalled"):
@@ -97,6 +104,11 @@ class RecallsKept(Checker):
             if self._times.during(self._began_ms[name] - SLOW_SYNC_MS, sent.at_ms) is None:
                 at_ms, words = delivered
                 self.broken(at_ms, f"{name} was recalled at {recalled_ms} ms, and {words}")
+
+    def _refused(self, at_ms: int, name: str) -> None:
+        due_ms, began_ms = self._due_ms.get(name, 0), self._began_ms.get(name, 0)
+        if due_ms and at_ms < due_ms - TIMER_PRECISION_MS and self._times.during(began_ms, at_ms) is None:
+            self.broken(at_ms, f"the recall of {name} was refused {due_ms - at_ms} ms before its time")
 
     def _may_be_lost(self, name: str, broker: str, recalled_ms: int) -> bool:
         """Return whether a recall that was confirmed then may be on no disk of its broker, or of the next master."""

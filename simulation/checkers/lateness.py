@@ -10,10 +10,12 @@ from typing import ClassVar, NamedTuple
 from staticfire.simulation.checkers.busy import BusyMembers
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
+    BroadcastReceived,
     CallBegan,
     CallEnded,
     FaultBegan,
     FaultEnded,
+    GoneForGood,
     NotSettled,
     ProcessBegan,
     ProcessEnded,
@@ -25,8 +27,11 @@ from staticfire.simulation.checkers.events import (
     Settled,
     TransactionEnded,
 )
+from staticfire.simulation.checkers.filters import is_wanted
+from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOSING_FAULTS, Losses, takes_acknowledged
+from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import CalmTimes
-from staticfire.simulation.workload.description import Group, Workload
+from staticfire.simulation.workload.description import SIMPLE, Brokers, Group, Workload
 
 # A held pull is answered when a message arrives. The rest is for requests, and for pauses of flow control (50 ms).
 ARRIVES_MS = 500
@@ -34,7 +39,13 @@ ARRIVES_MS = 500
 SHORT_POLLING_MS = 1_000
 # RocketMQ: timerPrecisionMs.
 TIMERS_SCAN_MS = 1_000
-TROUBLE = (FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+# A failed message is sent back within this time, also by a second attempt. Until then its retry may not be stored.
+SENT_BACK_MS = 15_000
+# A member that gets all messages has no busy threads if its listener takes at most this time.
+BRIEF_MS = 50
+# Programs with a simple consumer wait for this time at one topic of one broker, and then look at the next one.
+AWAITS_MS = 4_000
+TROUBLE = (FaultBegan, FaultEnded, GoneForGood, ProcessBegan, ProcessEnded)
 
 
 class Waiting(NamedTuple):
@@ -46,12 +57,18 @@ class Waiting(NamedTuple):
     """The queue in which it is stored, if that is known."""
     machines: tuple[str, ...] = ()
     """Machines on which it depends, in addition to its group's."""
+    sent: SendAcknowledged | None = None
+    """The response to its send, if it is a message that was sent, and not a retry."""
+    began_ms: int = 0
+    """When its send began, or when it failed."""
 
 
 class Lateness(Checker):
     """The base of the checkers of lateness: what each group waits for, and whether it arrived in time.
 
-    What a group waits for is checked when it arrives, and just before a fault.
+    What a group waits for is checked when it arrives, just before a fault, and at the end. It is expected over the ends
+    of brokers, except for what such an end may have destroyed (losses.py), or what members may pass over after that
+    (rewinds.py): other checkers report whether it is lost.
     """
 
     hears: ClassVar[tuple[type[RunEvent], ...]] = (CallBegan, CallEnded, *TROUBLE, NotSettled, Settled)
@@ -64,6 +81,10 @@ class Lateness(Checker):
         self._arrives_ms = ARRIVES_MS + (0 if is_polled else SHORT_POLLING_MS)
         self.calm = CalmTimes(workload)
         self.busy = BusyMembers(workload)
+        self._losses = Losses(workload)
+        self._rewinds = Rewinds(workload)
+        self._unreliable: set[str] = set()
+        """Brokers one of whose disks has failed."""
         self._waiting: dict[str, dict[object, Waiting]] = {name: {} for name in self.groups}
 
     def see(self, event: RunEvent) -> None:
@@ -76,16 +97,14 @@ class Lateness(Checker):
                 began = self.busy.ended(event)
                 if began is not None:
                     self.ended(began, event)
-            case FaultBegan() | FaultEnded() | ProcessBegan() | ProcessEnded():
+            case FaultBegan() | FaultEnded() | GoneForGood() | ProcessBegan() | ProcessEnded():
                 self._look(event)
                 self.calm.see(event)
                 self.busy.see(event)
-                if isinstance(event, ProcessEnded) and event.how not in ("stopping", "stopped"):
-                    self._forget(event.who)
+                self._rewinds.see(event)
+                self._note_losses(event)
             case NotSettled() | Settled():
-                # At rest nothing waits: what never arrived is lost, or was given to a member that had no time for it.
-                if isinstance(event, NotSettled):
-                    self._look(event)
+                self._look(event)
                 self._waiting = {name: {} for name in self.groups}
             case _:
                 self.went_on(event)
@@ -107,25 +126,54 @@ class Lateness(Checker):
         """Note that something must be delivered to a group."""
         self._waiting[group][key] = waiting
 
-    def arrived(self, call: CallBegan, key: object) -> None:
+    def arrived(self, call: CallBegan | BroadcastReceived, key: object) -> None:
         """Note that it has arrived."""
         waiting = self._waiting[call.group].pop(key, None)
         if waiting is not None:
             self._check(self.groups[call.group], waiting, call.at_ms)
 
-    def _forget(self, broker: str) -> None:
-        """Expect nothing that may be lost with a broker: other checkers report whether it is."""
-        if broker in self.workload.brokers.names:
+    def give_up(self, group: str, key: object) -> None:
+        """Note that something may never be delivered to a group."""
+        self._waiting[group].pop(key, None)
+
+    def _note_losses(self, event: RunEvent) -> None:
+        """Expect nothing more that a fault or an end may have destroyed."""
+        brokers = self.workload.brokers
+        if isinstance(event, FaultBegan) and event.what in LOSING_FAULTS:
+            self._unreliable.add(brokers.set_of(event.target))
+        elif isinstance(event, GoneForGood | ProcessEnded) and event.who in brokers.names:
+            if isinstance(event, ProcessEnded):
+                self._losses.see(event)
             for waiting in self._waiting.values():
-                for key in [key for key, one in waiting.items() if one.place is None or one.place[0] == broker]:
+                for key in [key for key, one in waiting.items() if self._may_be_lost(one, event)]:
                     del waiting[key]
+
+    def _may_be_lost(self, waiting: Waiting, event: GoneForGood | ProcessEnded) -> bool:
+        """Return whether the end of a broker may have destroyed something."""
+        if waiting.place is not None and waiting.place[0] != event.who:
+            return False
+        if isinstance(event, GoneForGood) or event.who in self._unreliable:
+            return True
+        if waiting.sent is not None:
+            return self._losses.may_have_taken(waiting.sent, waiting.began_ms)
+        is_sent_back = waiting.began_ms < event.at_ms - SENT_BACK_MS
+        is_replaced = event.how in (GONE, FAILED_OVER)
+        return not is_sent_back or is_replaced or takes_acknowledged(event, self.workload.brokers)
+
+    def _may_be_passed_over(self, group: Group, waiting: Waiting) -> bool:
+        brokers = self.workload.brokers.names if waiting.place is None else waiting.place[:1]
+        return any(self._rewinds.have_been(group.name, (broker, "", 0)) for broker in brokers)
 
     def _look(self, event: RunEvent) -> None:
         """Check what still waits. What is reported as late is removed."""
         for name, waiting in self._waiting.items() if self.looks_ahead else ():
             group = self.groups[name]
             if not isinstance(event, TROUBLE) or self.calm.concerns(event, group):
-                late = [key for key, one in waiting.items() if self._check(group, one, event.at_ms)]
+                late = [
+                    key
+                    for key, one in waiting.items()
+                    if not self._may_be_passed_over(group, one) and self._check(group, one, event.at_ms)
+                ]
                 for key in late:
                     del waiting[key]
 
@@ -151,22 +199,28 @@ class ArrivesInTime(Lateness):
     """A message is delivered to each group at once when it is stored, due or committed.
 
     A delay is excused while all threads of a member are busy, while another message of its ordered queue is consumed,
-    or while members have more messages of the queue than their threshold. Groups with filters aren't checked.
+    or while members have more messages of the queue than their threshold. A group that filters gets what matches. In a
+    broadcasting group each member that is well gets each message; those with slow listeners aren't checked. A program
+    that receives or polls consumes one call after the other.
     """
 
     promise = "each message is delivered to each group that is not busy within 0.5 s, or 1.5 s after it is due"
-    hears = (*Lateness.hears, SendBegan, SendAcknowledged, TransactionEnded)
+    hears = (*Lateness.hears, SendBegan, SendAcknowledged, TransactionEnded, BroadcastReceived)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._began: dict[str, SendBegan] = {}
         self._committed: set[str] = set()
         self._open: dict[str, SendAcknowledged] = {}
-        self._came: set[tuple[str, str]] = set()
+        self._came: set[tuple[str, object]] = set()
+        """Groups and keys."""
         self._fellows = fellows_of(workload)
+        self._broadcasting = {
+            member: group.name for group in workload.groups if group.broadcasts for member in group.member_names
+        }
         self._recalling = {one.program for one in workload.producers if getattr(one, "recalls", 0)}
         self._groups_of = {
-            topic.name: [group.name for group in workload.groups if topic.name in group.topics and _takes_all(group)]
+            topic.name: [group for group in workload.groups if topic.name in group.topics and _is_prompt(group)]
             for topic in workload.topics
         }
 
@@ -184,6 +238,9 @@ class ArrivesInTime(Lateness):
                 self._committed.add(name)
                 if name in self._open:
                     self._stored(self._began[name], self._open.pop(name), at_ms)
+            case BroadcastReceived(member=member, messages=messages):
+                for seen in messages:
+                    self._arrived(event, (member, seen.name))
             case _:
                 pass
 
@@ -194,12 +251,34 @@ class ArrivesInTime(Lateness):
         if began.name.partition("/")[0].rpartition("-")[0] in self._recalling:
             return  # It may have been recalled.
         for group in self._groups_of[began.topic]:
-            if (group, began.name) not in self._came:
-                self.expect(group, began.name, Waiting(began.name, due_ms, sent.place, machines))
+            takes_ms = _own_time_ms(group, self.workload.brokers)
+            waiting = Waiting(began.name, due_ms + takes_ms, sent.place, machines, sent, began.at_ms)
+            for key in self._keys(group, began):
+                if (group.name, key) not in self._came:
+                    self.expect(group.name, key, waiting)
+
+    def _keys(self, group: Group, began: SendBegan) -> list[object]:
+        """Return what must come: the message, or for each member that gets all messages its copy."""
+        if not is_wanted(group, began):
+            return []
+        if not group.broadcasts:
+            return [began.name]
+        return [(member, began.name) for member in group.member_names if self.calm.is_well(member)]
+
+    def see(self, event: RunEvent) -> None:
+        super().see(event)
+        who = getattr(event, "target", getattr(event, "who", ""))
+        if isinstance(event, FaultBegan | ProcessEnded) and who in self._broadcasting:
+            waiting = self._waiting[self._broadcasting[who]]
+            for key in [key for key in waiting if isinstance(key, tuple) and key[0] == who]:
+                del waiting[key]
 
     def came(self, call: CallBegan, seen: Seen) -> None:
-        self._came.add((call.group, seen.name))
-        self.arrived(call, seen.name)
+        self._arrived(call, seen.name)
+
+    def _arrived(self, call: CallBegan | BroadcastReceived, key: object) -> None:
+        self._came.add((call.group, key))
+        self.arrived(call, key)
 
 
 def is_pushed(group: Group) -> bool:
@@ -207,10 +286,16 @@ def is_pushed(group: Group) -> bool:
     return getattr(group, "way", "push") == "push"
 
 
-def _takes_all(group: Group) -> bool:
+def _is_prompt(group: Group) -> bool:
+    """Return whether a group takes its messages at once. When a broadcast call begins, nothing is recorded."""
+    return not group.broadcasts or group.takes_ms[1] <= BRIEF_MS
+
+
+def _own_time_ms(group: Group, brokers: Brokers) -> int:
+    """Return how long members take by themselves for a message that has arrived."""
     if group.broadcasts:
-        return False  # Its calls are recorded in another way.
-    return is_pushed(group) and group.expression == "*" and getattr(group, "condition", None) is None
+        return group.takes_ms[1]
+    return AWAITS_MS * len(brokers.names) * len(group.topics) if group.way == SIMPLE else 0
 
 
 def fellows_of(workload: Workload) -> dict[str, tuple[str, ...]]:

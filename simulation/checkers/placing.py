@@ -5,8 +5,10 @@ from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     FaultBegan,
+    FaultEnded,
     MessageFound,
     NotSettled,
+    ProcessBegan,
     ProcessEnded,
     QueuePlace,
     RecallBegan,
@@ -15,6 +17,7 @@ from staticfire.simulation.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
+from staticfire.simulation.checkers.unrest import TroubledTimes, senders_of
 from staticfire.simulation.workload.description import Workload
 
 CHANGED_INTERVAL_MS = 2_000
@@ -74,6 +77,51 @@ class InItsQueue(Checker):
 
     def _last_kill_ms(self, sent: SendAcknowledged) -> int:
         return self._killed_ms.get(sent.place[0], -1)
+
+
+class KeyKeepsQueue(Checker):
+    """All messages with one key go to one queue while the topic's queues don't change.
+
+    They change with brokers that come and go, and with what administrators do. Producers learn of it within 30 s.
+    """
+
+    promise = "messages with the same key are stored in the same queue, unless brokers or queues change"
+    hears = (SendBegan, SendAcknowledged, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        members = {member for group in workload.groups for member in group.member_names}
+        self._clients = frozenset((*members, *senders_of(workload)))
+        self._had_begun: set[str] = set()
+        self._times = TroubledTimes()
+        self._began: dict[str, SendBegan] = {}
+        self._last: dict[tuple[str, int], SendAcknowledged] = {}
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(name=name, key=key) if key >= 0:
+                self._began[name] = event
+            case SendAcknowledged(name=name) if name in self._began:
+                self._stored(self._began.pop(name), event)
+            case SendBegan() | SendAcknowledged():
+                pass
+            case FaultBegan(target=who) | FaultEnded(target=who) if who in self._clients:
+                pass
+            case ProcessBegan(who=who) if who not in self._had_begun:
+                self._had_begun.add(who)
+            case ProcessBegan(who=who) | ProcessEnded(who=who) if who in self._clients:
+                pass
+            case _:
+                self._times.see(event)
+
+    def _stored(self, began: SendBegan, sent: SendAcknowledged) -> None:
+        at = began.topic, began.key
+        before = self._last.get(at)
+        self._last[at] = sent
+        if before is None or before.place == sent.place or self._times.cause(before.at_ms, sent.at_ms) is not None:
+            return
+        words = f"{sent.name} with key {began.key} was stored in {sent.place}"
+        self.broken(sent.at_ms, f"{words}, and {before.name} with the same key in {before.place}")
 
 
 class ChecksOften(Checker):

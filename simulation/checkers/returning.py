@@ -48,13 +48,16 @@ class RetriedInTime(Lateness):
                 for count in (times, seen.reconsume_times):
                     self._first.setdefault((began.group, seen.name, count), ended.at_ms)
                 due_ms = ended.at_ms + self._delay_ms(times) + LEVELS_SCAN_MS
-                self.expect(began.group, (seen.name, times + 1), Waiting(f"retry {times + 1} of {seen.name}", due_ms))
+                waiting = Waiting(f"retry {times + 1} of {seen.name}", due_ms, began_ms=ended.at_ms)
+                self.expect(began.group, (seen.name, times + 1), waiting)
 
     def _delay_ms(self, reconsume_times: int) -> int:
         return self._levels.delay_ms(self._levels.clamp(retry_level(reconsume_times)))
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         source = (call.group, seen.name, call.place, seen.offset)
+        if source in self._stored:  # Its failure may not have been sent back.
+            self.give_up(call.group, (seen.name, self._stored[source] + 1))
         if self._stored.setdefault(source, seen.reconsume_times) != seen.reconsume_times:
             return
         before = (call.group, seen.name, seen.reconsume_times - 1)
@@ -108,7 +111,7 @@ class ReturnsInTime(Lateness):
             due_ms = ended.at_ms + 1_000 * delay_s if is_put_off else seen.until_ms
             what = f"{seen.name}, popped at {seen.popped_ms} ms,"
             due_ms += RETURNS_SCAN_MS + self._looks_ms
-            self.expect(began.group, (seen.name, seen.reconsume_times + 1), Waiting(what, due_ms))
+            self.expect(began.group, (seen.name, seen.reconsume_times + 1), Waiting(what, due_ms, began_ms=ended.at_ms))
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         if seen.popped_ms < 0:

@@ -4,7 +4,14 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from math import inf
 
-from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, RunEvent
+from staticfire.simulation.checkers.events import (
+    FaultBegan,
+    FaultEnded,
+    GoneForGood,
+    ProcessBegan,
+    ProcessEnded,
+    RunEvent,
+)
 from staticfire.simulation.workload.description import Group, Workload
 
 # A group notices a dead member after 120 s, and a dead lock after 60 s.
@@ -110,6 +117,8 @@ SHARED_ANEW_MS = 2 * REBALANCE_MS + 5_000
 NOTIFIED_MS = 5_000
 # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. A member that was killed doesn't unlock its queues.
 LOCK_LIFE_MS = 60_000
+# RocketMQ: popInvisibleTime.
+POP_INVISIBLE_MS = 60_000
 # RocketMQ: a scan every 10 s removes clients that have sent no heartbeat for 120 s.
 MEMBER_EXPIRES_MS = 120_000 + 10_000
 # These faults are ignored, because the ends and starts of their processes are reported, too, with more details.
@@ -117,11 +126,19 @@ MEMBERS_COME_AND_GO = ("kill member", "restart member")
 SILENCING = ("freeze member", "isolate member")
 
 
+def _popped_ms(group: Group | None) -> int:
+    """Return for how long a member that died may have messages that it has popped, and that no listener was given."""
+    if group is None or not group.popped:
+        return 0
+    return int(group.settings.get("pop_invisible_time_ms", POP_INVISIBLE_MS))
+
+
 class CalmTimes:
     """Since when everything that a group needs has worked, with the time in which RocketMQ recovers from a fault.
 
-    A machine excuses a delay while it has a fault, and for a while after it; the empty name means all links. A member
-    that was frozen or isolated for good excuses nothing from the time when it must have been removed from its group.
+    A machine excuses a delay while it has a fault, and for a while after it; the empty name means all links. A broker
+    that is gone for good excuses nothing after such a while: clients must use the others. A member that was frozen or
+    isolated for good excuses nothing from the time when it must have been removed from its group.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -133,6 +150,7 @@ class CalmTimes:
         self._open: dict[str, dict[str, float]] = {}
         """Faults that continue, by machine, and the time until which each is an excuse at most."""
         self._had_begun: set[str] = set()
+        self._gone: set[str] = set()
         self._up: set[str] = set()
         self._servers = (*workload.brokers.names, "nameserver", "")
         self._machines = frozenset((*self._servers, *self._members, *senders_of(workload)))
@@ -158,6 +176,8 @@ class CalmTimes:
                 self._up.add(who)
             case ProcessEnded(at_ms, who, how):
                 self._ended(at_ms, who, how)
+            case GoneForGood(who=who):
+                self._gone.add(who)
             case _:
                 pass
 
@@ -167,13 +187,15 @@ class CalmTimes:
 
     def _ended(self, at_ms: int, who: str, how: str) -> None:
         self._up.discard(who)
-        if who in self._brokers:
+        if who in self._gone and who in self._brokers:
+            self._excuse(who, at_ms + AFTERMATH_MS)
+        elif who in self._brokers:
             self._open.setdefault(who, {})["gone"] = inf
         else:
             group = self._members.get(who)
             is_locking = group is not None and group.ordered and how == "killed"
             is_orderly = how in ("stopping", "stopped")
-            shared_ms = self._shared_ms if is_orderly else SHARED_ANEW_MS
+            shared_ms = self._shared_ms if is_orderly else SHARED_ANEW_MS + _popped_ms(group)
             self._excuse(who, at_ms + shared_ms + (LOCK_LIFE_MS if is_locking else 0))
 
     def _excuse(self, who: str, until_ms: float) -> None:

@@ -121,10 +121,15 @@ class Administrator:
         return nothing
 
     async def _change_topic(self, topic: str, read_queues: int = 0, write_queues: int = 0) -> End:
-        await self._everywhere(self._topic_act(topic, read_queues, write_queues))
+        cluster = self._cluster
+        is_everywhere = await self._everywhere(self._topic_act(topic, read_queues, write_queues))
         self._last[topic] = self._topic_act(topic)
+        if write_queues and is_everywhere:
+            cluster.record.note(PermissionWithdrawn(cluster.now_ms, "writing queues", topic, write_queues))
 
         async def end() -> None:
+            if write_queues:
+                cluster.record.note(PermissionRestored(cluster.now_ms, "writing queues", topic))
             await self._everywhere(self._last[topic], is_sure=True)
 
         return end

@@ -30,6 +30,7 @@ from staticfire.protocol.pop_handles import NORMAL
 from staticfire.runtime.machine import Clock
 from staticfire.runtime.ranges import shown
 from staticfire.simulation.checkers.events import BroadcastReceived, CallBegan, CallEnded, QueuePlace, Seen, WentWrong
+from staticfire.simulation.runs.contents import content_of
 from staticfire.simulation.runs.members import Member, ReplyingMember, loop_member
 from staticfire.simulation.runs.record import Seat
 from staticfire.simulation.runs.sending import NAME_PROPERTY
@@ -203,6 +204,7 @@ def _by_place(
             place = message.broker_name, namespace.wrap(message.record.topic), message.queue_id
             is_retry = message.record.topic.startswith(RETRY_PREFIX)
             seen = Seen(message.get(NAME_PROPERTY) or "", message.queue_offset, message.reconsume_times, is_retry)
+        seen = seen._replace(content=content_of(message, namespace.wrap(message.topic), clock))
         found.setdefault(place, []).append(seen)
     return [(place, tuple(seen)) for place, seen in found.items()]
 

@@ -15,7 +15,7 @@ from staticfire.protocol.names import (
 )
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.properties import find_property
-from staticfire.protocol.record import decode_records, join_records
+from staticfire.protocol.record import StoredRecord, decode_records, join_records
 from staticfire.simulation.checkers.events import (
     LocksSeen,
     MessageFound,
@@ -25,6 +25,7 @@ from staticfire.simulation.checkers.events import (
     TablesSeen,
 )
 from staticfire.simulation.runs.cluster import RunCluster
+from staticfire.simulation.runs.contents import content_in
 from staticfire.simulation.runs.sending import NAME_PROPERTY
 from staticfire.simulation.workload.description import PUSH, Group, namespace_of
 from staticfire.simulation.world.process import Process
@@ -198,8 +199,10 @@ class Observer:
                 if is_system_topic(topic) and topic != CHECK_MAX_TIME_TOPIC:
                     continue
                 for queue_id in store.queue_ids(topic):
-                    for message, offset, times in _messages(store, store.queue(topic, queue_id)):
-                        found = MessageFound(self._cluster.now_ms, message, (name, topic, queue_id), offset, times)
+                    for message, record in _messages(store, store.queue(topic, queue_id)):
+                        place, content = (name, topic, queue_id), content_in(record, broker.state.machine.clock)
+                        offset, times = record.queue_offset, record.reconsume_times
+                        found = MessageFound(self._cluster.now_ms, message, place, offset, times, content)
                         self._cluster.record.note(found)
 
     def note_tables(self) -> None:
@@ -235,8 +238,8 @@ def _tables_of(broker: Broker) -> dict[str, int]:
     }
 
 
-def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int, int]]:
-    """Yield the names of a queue's messages, with their offsets and how often they were redelivered."""
+def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, StoredRecord]]:
+    """Yield the names of a queue's messages, with their records."""
     offset = queue.min_offset
     while offset < queue.max_offset:
         found = store.read(queue, offset, READ_MAX)
@@ -244,7 +247,7 @@ def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int, int
             for record in decode_records(join_records(store.records(found), found.record_count)):
                 name = find_property(record.properties, NAME_PROPERTY)
                 if name is not None:
-                    yield name.decode(), record.queue_offset, record.reconsume_times
+                    yield name.decode(), record
                 offset = max(offset, record.queue_offset + 1)
         offset = max(found.next_offset, offset) if found.next_offset > offset or found.record_count else offset + 1
 

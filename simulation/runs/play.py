@@ -29,7 +29,7 @@ from staticfire.simulation.runs.striking_sets import SIDE
 from staticfire.simulation.workload.description import Workload
 from staticfire.simulation.workload.loading import WorkloadMaker
 from staticfire.simulation.workload.strikes import Strike
-from staticfire.simulation.world.chance import source_of_chance
+from staticfire.simulation.world.chance import shared_source_from, source_of_chance
 from staticfire.simulation.world.ending import LeftOver
 from staticfire.simulation.world.loop import SimulationStuck
 from staticfire.simulation.world.running import simulate
@@ -75,6 +75,11 @@ class Play(msgspec.Struct, frozen=True):
 
 def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
     """Run a seed of a workload and return its outcome. Raises: UsageError (an error in the workload's definition)."""
+    with shared_source_from(what.seed):
+        return _played(make, what)
+
+
+def _played(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
     workload = make if isinstance(make, Workload) else made_for(make, what.seed)
     began_s = process_time()
     checkers = Checkers(workload, CHECKERS, (lambda: run.end_soon()) if what.stops_early else None)

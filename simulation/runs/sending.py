@@ -1,6 +1,7 @@
 """A program that sends at some rate, as a process of the simulated world."""
 
 from collections.abc import Container
+from typing import NamedTuple
 
 from staticfire.client import (
     ClientSettings,
@@ -14,6 +15,7 @@ from staticfire.client import (
     by_hash,
 )
 from staticfire.client.cluster.namespaces import Namespace
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import (
     BrokerAnswer,
@@ -49,6 +51,16 @@ NEVER_SENT = (UsageError, ClientError, MessageIllegal, NoPermission)
 # Some recalls are sent after the message's time of delivery.
 LATE_RECALLS = 1.2
 _SHARES = 1 << 20
+
+
+class _BegunSend(NamedTuple):
+    """A message that is about to be sent."""
+
+    name: str
+    body: bytes | UsageError
+    """The error: why it has none."""
+    key: int
+    """-1: none."""
 
 
 class SendingProgram(Service):
@@ -123,21 +135,31 @@ class SendingProgram(Service):
             else:
                 self.spawn(self._send(self._number), f"send {self._number} of {self._who}")
 
-    def _begin(self, number: int) -> str:
-        """Note that a message is sent, and return its name."""
+    def _begin(self, number: int) -> "_BegunSend":
+        """Note that a message is sent."""
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
         tag, properties = self._chosen(name)
         is_half = self._transactions is not None
         topic, shown = self._description.topic, tuple(properties.items())
-        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
-        return name
+        body: bytes | UsageError
+        try:
+            body = self._body(name, number)
+        except UsageError as error:
+            body = error
+        crc = crc32(body) if isinstance(body, bytes) else -1
+        key = -1
+        if self._description.keys and not is_half and self._description.at_once == 1 and not self._description.asks_ms:
+            key = self._chance.randrange(self._description.keys)
+        self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown, crc, key))
+        return _BegunSend(name, body, key)
 
     async def _send_many(self, numbers: range) -> None:
-        names = [self._begin(number) for number in numbers]
+        begun = [self._begin(number) for number in numbers]
+        names = [one.name for one in begun]
         results: list[SendResult | Exception]
         try:
-            messages = [self._message(name, number) for name, number in zip(names, numbers, strict=True)]
+            messages = [self._message(one) for one in begun]
             results = await self._producer.send_many(messages, return_exceptions=True)
         except StaticfireError as error:
             results = [error] * len(names)
@@ -152,13 +174,14 @@ class SendingProgram(Service):
                 self._acknowledged(name, result)
 
     async def _send(self, number: int) -> None:
-        name = self._begin(number)
+        begun = self._begin(number)
+        name = begun.name
         try:
-            message = self._message(name, number)
+            message = self._message(begun)
             if self._description.asks_ms:
                 await self._ask(name, message)
                 return
-            result = await self._sent(message, name)
+            result = await self._sent(message, begun)
             self._acknowledged(name, result)
             if self._description.recalls:
                 await self._perhaps_recall(name, result)
@@ -202,7 +225,7 @@ class SendingProgram(Service):
         offset, position = result.queue_offset, result.log_position
         if position < 0:
             position = parse_offset_id(result.offset_message_id)[1]
-        self._record.note(SendAcknowledged(self._now(), name, place, offset, position, is_safe))
+        self._record.note(SendAcknowledged(self._now(), name, place, offset, position, is_safe, result.message_id))
 
     @property
     def _transactions(self) -> Transactions | None:
@@ -215,13 +238,17 @@ class SendingProgram(Service):
         chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
         return tag, {key: value for key, value in chosen.items() if value}
 
-    def _message(self, name: str, number: int) -> Message:
+    def _message(self, begun: "_BegunSend") -> Message:
+        """Return a message to send. Raises: UsageError (it has no body)."""
+        name, body, _ = begun
+        if isinstance(body, UsageError):
+            raise body
         description = self._description
         tag, properties = self._chosen(name)
         deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if description.is_exact else None
         delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
-            self._namespace.unwrap(description.topic), self._body(name, number), tag,
+            self._namespace.unwrap(description.topic), body, tag,
             properties={NAME_PROPERTY: name, **properties},
             delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
         )  # fmt: skip
@@ -241,13 +268,12 @@ class SendingProgram(Service):
             )
         return body
 
-    async def _sent(self, message: Message, name: str) -> SendResult:
+    async def _sent(self, message: Message, begun: "_BegunSend") -> SendResult:
         if isinstance(self._producer, TransactionProducer):
-            result = await self._producer.send_in_transaction(message, self._decide, name)
+            result = await self._producer.send_in_transaction(message, self._decide, begun.name)
             return result.sent
-        if self._description.keys:
-            key = self._chance.randrange(self._description.keys)
-            return await self._producer.send(message, selector=by_hash, key=key)
+        if begun.key >= 0:
+            return await self._producer.send(message, selector=by_hash, key=begun.key)
         return await self._producer.send(message)
 
     # -- transactions ----------------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ KIND_SHARE = 0.3
 
 # The probability of a group that joins late, and of programs that send in bursts.
 MORE_SHARE = 0.15
+# Clients compress bodies from 4 KiB on.
+LARGE_BYTES = 5_000
 # The shares of seeds in which nothing breaks, or something every few minutes. Only there, lateness has no excuse.
 CALM_SHARE, RARE_SHARE, RARE_S = 0.12, 0.12, 150.0
 # The probability of each of an administrator's actions.
@@ -63,12 +65,24 @@ def _with_more(chance: Random, workload: Workload) -> Workload:
     if chance.random() < MORE_SHARE:
         workload = _bursts(chance, workload)
     share = chance.random()
+    if chance.random() < MORE_SHARE:
+        workload = _large(workload)
     if share < CALM_SHARE:
         acts = tuple(kind for kind in workload.nemesis.kinds if kind in ADMINISTRATION)
         return replace(workload, nemesis=replace(workload.nemesis, may=acts))
     if share < CALM_SHARE + RARE_SHARE:
         return replace(workload, nemesis=replace(workload.nemesis, every_seconds=RARE_S))
     return workload
+
+
+def _large(workload: Workload) -> Workload:
+    """All bodies are so large that clients compress them. Replies are the names of requests, so these stay small."""
+    producers = [one if one.asks_ms else replace(one, body=_large_body) for one in workload.producers]
+    return replace(workload, producers=producers)
+
+
+def _large_body(number: int) -> bytes:
+    return b"%08d" % number * (LARGE_BYTES // 8)
 
 
 def _late(chance: Random, workload: Workload) -> Workload:

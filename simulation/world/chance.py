@@ -6,11 +6,24 @@ PYTHONHASHSEED.
 
 import hashlib
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def source_of_chance(seed: int, *names: object) -> random.Random:
     """Return the source of randomness for these names."""
     return random.Random(number_from(seed, *names))
+
+
+@contextmanager
+def shared_source_from(seed: int) -> Iterator[None]:
+    """Let the module `random` begin from the seed in the `with` block: users' code calls it. Nothing of ours does."""
+    before = random.getstate()
+    random.seed(number_from(seed, "the module random"))  # noqa: TID251 (it isn't a source for us, but for users)
+    try:
+        yield
+    finally:
+        random.setstate(before)
 
 
 def number_from(seed: int, *names: object) -> int:

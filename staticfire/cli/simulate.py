@@ -209,6 +209,13 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     shrinker = Shrinker(played.maker(), outcome, played.hours)
     freeze_for_good()
     smallest = shrinker.shrink()
+    if not shrinker.is_repeated:
+        click.echo(
+            "simulate: the same seed did not fail in the same way again, so there is no smaller run. Something in the "
+            "workload doesn't follow from the seed: the system's clock or threads, secrets, os.urandom, the order of a "
+            "set, or what an earlier run has left in a variable"
+        )
+        return
     faults = f"{len(smallest.strikes)} of {len(outcome.strikes)} faults"
     click.echo(f"simulate: {faults} are enough, found in {shrinker.tries} tries; as a test:\n")
     click.echo(as_scenario(smallest, shrinker.hours, played.path, played.changes))

@@ -13,12 +13,14 @@ from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.swarm import plain_workload
 from staticfire.simulation.runs.swarm_kinds import with_some
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
+from staticfire.simulation.workload.conditions import Above
 from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.foreign_mutants import FOREIGN_KINDS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
+from tests.mutants.promise_mutants import PROMISE_MUTANTS
 from tests.mutants.replica_mutants import LEANS_OF_REPLICAS
 
 HOURS = 0.02
@@ -196,6 +198,45 @@ def kind_workload(*kinds: str) -> WorkloadMaker:
 
 DISK_STRIKES = ("lose power", "lose power at a step", "kill broker at a step", "failing syncs", "failing writes")
 MEMBER_STRIKES = ("kill member", "restart member", "kill broker", "restart broker")
+
+
+def spare_workload(chance: Random) -> Workload:
+    """Return one in which a broker is gone for good soon, and nothing else happens."""
+    nemesis = Nemesis("kill broker for good", every_seconds=15.0)
+    workload = quiet_workload(chance)
+    # A message with a key has one queue, so its send isn't tried on another broker.
+    producers = [*workload.producers, Producers("orders", 2, name="keyed", keys=9)]
+    return replace(workload, brokers=Brokers(2, {**QUIET_SETTINGS}), producers=producers, nemesis=nemesis)
+
+
+def far_workload(chance: Random) -> Workload:
+    """Return one in which brokers die while messages wait for minutes for their time."""
+    return Workload(
+        brokers=Brokers(1, {"flush_disk_type": "SYNC_FLUSH"}),
+        topics=[Topic("orders", chance.choice((1, 2)))],
+        producers=[Producers("orders", 2, name="timed", delay_ms=300_000, is_exact=True)],
+        groups=[Group("billing", "orders", takes_ms=(0, 10))],
+        nemesis=Nemesis("kill broker", RARELY_S, (0.5, 2.0)),
+        settles_within_seconds=3 * SETTLES_WITHIN_S,
+    )
+
+
+def filtered_workload(chance: Random) -> Workload:
+    """Return one in which groups want few of the messages, and nothing happens."""
+    groups = [
+        Group("tagged", "orders", 2, expression="red", takes_ms=(0, 5)),
+        Group("large", "orders", condition=Above("amount", 30), takes_ms=(0, 5)),
+    ]
+    producers = [Producers("orders", 1, tags=("red", "blue", ""), properties={"amount": ("1", "40")})]
+    return Workload([Topic("orders", chance.choice((1, 2)))], producers, groups)
+
+
+def administered_workload(chance: Random) -> Workload:
+    """Return one in which nothing breaks, and an administrator changes queues and offsets."""
+    nemesis = Nemesis(("fewer write queues", "reset offsets"), RARELY_S, (50.0, RARELY_S))
+    return replace(quiet_workload(chance), nemesis=nemesis)
+
+
 LEANS: dict[str, WorkloadMaker] = {
     **dict.fromkeys(
         (
@@ -247,12 +288,25 @@ LEANS: dict[str, WorkloadMaker] = {
     "who unlocks one queue unlocks all": members_workload,
     "saved offsets of two queues are mixed up": restarting_workload,
     **LEANS_OF_REPLICAS,
+    **dict.fromkeys(PROMISE_MUTANTS, quiet_workload),
+    "a lost broker stays in the routes": spare_workload,
+    "held pulls are notified for 45 s": spare_workload,
+    "a start delivers what waits for its time late": far_workload,
+    "a held pull that has passed messages isn't notified": filtered_workload,
+    "offsets of broadcasting members are never written": kind_workload("broadcast"),
+    "recalls are always refused": kind_workload("timed"),
+    "messages with a key go to any queue": spare_workload,
+    "queues that can't be written to are written to": administered_workload,
+    "offsets are always reset to the first message": administered_workload,
 }
 """What is too rare in the swarm; the others are found there."""
 
 
 LONG_HOURS = 0.1
-LONG = (leaving_workload, silent_workload, returning_workload, *LEANS_OF_REPLICAS.values())
+LONG = (
+    leaving_workload, silent_workload, returning_workload, spare_workload, far_workload, administered_workload,
+    *LEANS_OF_REPLICAS.values(),
+)  # fmt: skip
 """Those need time: a member is out of its group after two minutes."""
 
 

@@ -38,6 +38,7 @@ from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KIND_MUTANTS
 from tests.mutants.loss_mutants import LOSS_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
+from tests.mutants.promise_mutants import PROMISE_MUTANTS
 from tests.mutants.replica_mutants import REPLICA_MUTANTS
 
 Patch = pytest.MonkeyPatch
@@ -311,4 +312,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **FOREIGN_MUTANTS,
     **REPLICA_MUTANTS,
     **LOSS_MUTANTS,
+    **PROMISE_MUTANTS,
 }  # fmt: skip

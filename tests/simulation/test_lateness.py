@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from staticfire.client import MessageModel
 from staticfire.simulation.checkers.asking import ChecksInTime, SendsSucceed
 from staticfire.simulation.checkers.events import (
+    BroadcastReceived,
     CallBegan,
     CallEnded,
     FaultBegan,
@@ -25,6 +27,7 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
+from staticfire.simulation.workload.description import LITE_PULL, SIMPLE
 from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")
@@ -33,6 +36,8 @@ LEVELS = Brokers(1, {"message_delay_level": "1s 2s 3s 5s 8s"})
 PULLED = Workload(
     [Topic("orders")], [Producers("orders", name="web")], groups=[Group("billing", "orders", members=2)], brokers=LEVELS
 )
+SYNCED = Workload(PULLED.topics, PULLED.producers, PULLED.groups, brokers=Brokers(1, {"flush_disk_type": "SYNC_FLUSH"}))
+PAIR = Workload(PULLED.topics, PULLED.producers, PULLED.groups, brokers=Brokers(2))
 SLOW = Workload([Topic("orders")], groups=[Group("billing", "orders", settings={"consume_threads": 1})])
 POPPED = Workload([Topic("orders")], groups=[Group("billing", "orders", popped=True)])
 FULL = Workload(
@@ -92,14 +97,103 @@ def test_a_message_comes_in_time(due_ms: int, came_ms: int, between: Sequence[Ru
     assert bool(said(ArrivesInTime(PULLED), events)) is is_said
 
 
-def test_what_never_comes_is_late_at_the_end() -> None:
-    assert said(ArrivesInTime(PULLED), after(*sent(60_000), NotSettled(90_000, ())))
-    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), Settled(90_000), came(100_000)))
+@pytest.mark.parametrize("end", [NotSettled(90_000, ()), Settled(90_000)])
+def test_what_never_comes_is_late_at_the_end(end: RunEvent) -> None:
+    assert said(ArrivesInTime(PULLED), after(*sent(60_000), end))
+    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), came(60_100), end))
+
+
+def ends(at_ms: int, how: str, safe_position: int = -1) -> list[RunEvent]:
+    return [ProcessEnded(at_ms, "broker-a", how, safe_position), ProcessBegan(at_ms + 1_000, "broker-a")]
 
 
 def test_what_may_be_gone_with_its_broker_is_not_late() -> None:
-    ends = [ProcessEnded(60_200, "broker-a", "without power"), ProcessBegan(61_000, "broker-a")]
-    assert not said(ArrivesInTime(PULLED), after(*sent(60_000), *ends, NotSettled(500_000, ())))
+    events = after(*sent(60_000), *ends(60_200, "without power"), NotSettled(500_000, ()))
+    assert not said(ArrivesInTime(PULLED), events)
+
+
+@pytest.mark.parametrize(
+    ("workload", "how", "safe_position"),
+    [(PULLED, "killed", -1), (PULLED, "without power", 100), (SYNCED, "without power", -1), (SYNCED, "crashed", -1)],
+)
+@pytest.mark.parametrize(("came_ms", "is_said"), [(216_400, False), (217_000, True)])
+def test_what_the_end_of_a_broker_leaves_is_expected(
+    workload: Workload, how: str, safe_position: int, came_ms: int, is_said: bool
+) -> None:
+    events = after(*sent(64_900), *ends(65_000, how, safe_position), came(came_ms))
+    assert bool(said(ArrivesInTime(workload), events)) is is_said
+
+
+def test_what_waits_for_its_time_is_expected_over_the_end_of_its_broker() -> None:
+    events = after(*sent(60_000, due_ms=360_000), *ends(65_000, "killed"))
+    assert not said(ArrivesInTime(PULLED), [*events, came(361_400)])
+    assert said(ArrivesInTime(PULLED), [*events, came(370_000)])
+
+
+def test_a_retry_is_expected_over_the_end_of_its_broker_unless_it_may_not_have_been_sent_back() -> None:
+    failed = [came(60_000), CallEnded(60_100, 1, False)]
+    retried = came(400_000, 2, RETRIES, 1)
+    assert said(RetriedInTime(PULLED), after(*failed, *ends(90_000, "killed"), retried))
+    assert not said(RetriedInTime(PULLED), after(*failed, *ends(61_000, "killed"), retried))
+
+
+def test_what_a_member_has_popped_before_it_died_may_come_after_its_invisible_time() -> None:
+    for at_ms, is_said in ((125_000, False), (172_000, True)):
+        events = after(*sent(60_000), ProcessEnded(60_100, "billing-2", "killed"), came(at_ms))
+        assert bool(said(ArrivesInTime(FULL), events)) is is_said
+
+
+TAGGED = Workload(PULLED.topics, PULLED.producers, [Group("billing", "orders", 2, expression="red || blue")])
+EACH = Workload(
+    PULLED.topics, PULLED.producers,
+    [Group("billing", "orders", 2, settings={"message_model": MessageModel.BROADCASTING})],
+)  # fmt: skip
+POLLED = Workload(PULLED.topics, PULLED.producers, [Group("billing", "orders", 2, way=LITE_PULL)])
+RECEIVED = Workload(
+    PULLED.topics, PULLED.producers, [Group("billing", "orders", 2, way=SIMPLE, popped=True)], brokers=Brokers(1)
+)
+
+
+@pytest.mark.parametrize(("tag", "is_said"), [("red", True), ("green", False)])
+def test_a_group_that_filters_gets_what_matches_in_time(tag: str, is_said: bool) -> None:
+    begun, acknowledged = sent(60_000)
+    begun = SendBegan(60_000, "web-1/1", "orders", tag=tag)
+    assert bool(said(ArrivesInTime(TAGGED), after(begun, acknowledged, Settled(90_000)))) is is_said
+
+
+def test_each_member_of_a_broadcasting_group_gets_a_message_in_time_unless_it_is_away() -> None:
+    first, second = (
+        BroadcastReceived(60_100, "billing", member, PLACE, (Seen("web-1/1", 0, 0, False),))
+        for member in ("billing-1", "billing-2")
+    )
+    assert not said(ArrivesInTime(EACH), after(*sent(60_000), first, second, Settled(90_000)))
+    assert said(ArrivesInTime(EACH), after(*sent(60_000), first, Settled(90_000)))
+    for away in (ProcessEnded(59_000, "billing-2", "stopped"), ProcessEnded(60_200, "billing-2", "killed"),
+                 FaultBegan(60_200, "freeze member", "billing-2")):  # fmt: skip
+        assert not said(ArrivesInTime(EACH), after(*sent(60_000), first, away, Settled(400_000)))
+
+
+@pytest.mark.parametrize(("workload", "late_ms"), [(POLLED, 1_000), (RECEIVED, 5_000)])
+def test_programs_that_poll_or_receive_get_messages_in_time(workload: Workload, late_ms: int) -> None:
+    assert not said(ArrivesInTime(workload), after(*sent(60_000), came(60_000 + late_ms - 600)))
+    assert said(ArrivesInTime(workload), after(*sent(60_000), came(60_000 + late_ms)))
+    other = CallBegan(59_000, 7, "billing", "billing-1", PLACE, (Seen("web-1/0", 9, 0, False),))
+    busy = [*sent(60_000), other, CallEnded(70_000, 7, True)]
+    assert not said(ArrivesInTime(POLLED), after(*busy, came(70_100)))
+
+
+def test_a_broker_that_is_gone_for_good_excuses_nothing_for_ever() -> None:
+    gone = [FaultBegan(65_000, "kill broker", "broker-b"), GoneForGood(65_000, "broker-b"),
+            ProcessEnded(65_000, "broker-b", "killed"), FaultEnded(65_000, "kill broker", "broker-b")]  # fmt: skip
+    for at_ms, is_said in ((200_000, False), (220_000, True)):
+        assert bool(said(ArrivesInTime(PAIR), after(*gone, *sent(at_ms), came(at_ms + 10_000)))) is is_said
+        failed = [SendBegan(at_ms, "web-1/1", "orders"), SendFailed(at_ms, "web-1/1", "no response")]
+        assert bool(said(SendsSucceed(PAIR), after(*gone, *failed))) is is_said
+
+
+def test_what_is_stored_on_a_broker_that_is_gone_for_good_is_not_expected() -> None:
+    gone = [GoneForGood(60_100, "broker-a"), ProcessEnded(60_100, "broker-a", "killed")]
+    assert not said(ArrivesInTime(PAIR), after(*sent(60_000), *gone, Settled(400_000)))
 
 
 def test_a_member_without_a_free_thread_has_no_time() -> None:

@@ -32,6 +32,38 @@ def test_a_file_that_ends_the_program_is_wrong(text: str, capsys: pytest.Capture
     assert "shop.py:4: SystemExit: 0" in capsys.readouterr().err
 
 
+LISTENER = """import random, uuid
+from staticfire.client import ConsumeStatus
+async def listen(messages, context):
+    return ConsumeStatus.{} if {} else ConsumeStatus.CONSUME_SUCCESS
+class Never(Checker):
+    def finish(self):
+        self.broken(1, 'as always')
+"""
+
+
+def test_the_module_random_follows_from_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    path = _written(
+        LISTENER.format("RECONSUME_LATER", "random.random() < 0.5") + SHOP.format("", ", listener=listen", "")
+    )
+    outcomes = [reported(path, capsys) for _ in range(2)]
+    assert outcomes[0] == outcomes[1]
+
+
+def reported(path: str, capsys: pytest.CaptureFixture[str]) -> str:
+    main(["simulate", "--seed", "1", *HOURS, path])
+    return capsys.readouterr().out
+
+
+def test_a_run_that_is_not_repeated_is_not_printed_as_a_test(capsys: pytest.CaptureFixture[str]) -> None:
+    text = LISTENER.format("RECONSUME_LATER", "uuid.uuid4().int % 2")
+    path = _written(text + SHOP.format("", ", listener=listen", ", checkers=[Never]"))
+    assert main(["simulate", "--seed", "1", *HOURS[:2], path]) == 1
+    printed = capsys.readouterr().out
+    assert "did not fail in the same way again" in printed
+    assert "def test_seed" not in printed
+
+
 BODIES = {
     "lambda n: sys.exit(0)": "shop.py:4: SystemExit: 0",
     "lambda n: (_ for _ in ()).throw(KeyboardInterrupt)": "shop.py:4: KeyboardInterrupt",
