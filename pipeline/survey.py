@@ -18,7 +18,7 @@ from staticfire.pipeline.planning import QueueEnds
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError, TopicNotFound, broker_answer
 from staticfire.protocol.requests.routes import GetAllTopics, GetClusterInfo
-from staticfire.protocol.requests.statistics import GetTopicStats, TopicStatsAnswer
+from staticfire.protocol.requests.statistics import GetTopicStats, TopicOffset, TopicStatsAnswer
 
 T = TypeVar("T")
 
@@ -77,13 +77,15 @@ async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> di
     addresses = client.routes.addresses
     answers = await asyncio.gather(*(_topic_ends(client, queue) for queue in one_of.values()))
     known = {queue: ends for answer in answers for queue, ends in answer.items()}
-    return {
-        queue: QueueEnds(*known.get(queue, (0, 0)), address_to_write(addresses, queue.broker_name) is not None)
-        for queue in queues
-    }
+    ends: dict[MessageQueue, QueueEnds] = {}
+    for queue in queues:
+        offset = known.get(queue, TopicOffset())
+        has_master = address_to_write(addresses, queue.broker_name) is not None
+        ends[queue] = QueueEnds(offset.min_offset, offset.max_offset, has_master, offset.last_update_timestamp)
+    return ends
 
 
-async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, tuple[int, int]]:
+async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, TopicOffset]:
     """Request the offsets of all queues of a topic on one broker."""
     request = GetTopicStats(topic=one.topic, bname=one.broker_name)
     answer = await client.ask_broker(one, request, SURVEY_TIMEOUT_MS)
@@ -92,7 +94,7 @@ async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQ
     if answer.body is None:
         return {}
     return {
-        MessageQueue(one.topic, one.broker_name, queue.queue_id): (offset.min_offset, offset.max_offset)
+        MessageQueue(one.topic, one.broker_name, queue.queue_id): offset
         for queue, offset in answer.body.offset_table.items()
     }
 

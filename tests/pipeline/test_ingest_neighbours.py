@@ -13,7 +13,8 @@ from staticfire.pipeline.consumption.job import look, page_place, with_results
 from staticfire.pipeline.consumption.settings import ConsumptionSettings
 from staticfire.pipeline.consumption.sources import LEDGER_COLUMNS
 from staticfire.pipeline.jobs.card import CARD_NAME
-from staticfire.pipeline.jobs.ingest import ingest
+from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
+from staticfire.pipeline.jobs.ingest import ingest, read_ingested
 from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, UsageError
@@ -82,6 +83,20 @@ def test_results_about_a_table_are_no_part_of_it(spark: SparkSession, wanted: In
     assert ingest(spark, wanted).swept_files == 0
     for tables in (Path(wanted.to) / "_consumption/tables", tmp_path / "results/tables"):
         assert list((tables / "life").glob("*.parquet")) != []
+
+
+def test_messages_of_another_cluster_are_not_added_to_a_table(
+    spark: SparkSession, cluster: Cluster, wanted: IngestSettings
+) -> None:
+    ingest(spark, wanted)
+    cluster.reset()
+    cluster.clock.advance(minutes=1)
+    cluster.create_topic("orders", queues=1)
+    send(cluster.namesrv, numbered("orders", 40))
+    with pytest.raises(failures_of_spark()) as refused:
+        ingest(spark, wanted)
+    assert "this is another cluster, or the topic was deleted and created again" in one_line(refused.value)
+    assert read_ingested(spark, wanted.to).count() == 5
 
 
 def test_an_ingest_that_is_refused_does_not_release_the_lock_of_the_one_that_runs(
