@@ -1,7 +1,7 @@
 """Find what can be read: the queues of topics, their first and last offsets, and the offset of a point in time.
 
-One request per topic and broker covers all its queues. If a broker is away, requests are retried with fresh routes
-until `reconnectTimeoutMs` is over.
+One request per topic and broker covers all its queues. If a broker is away or busy, requests are retried with fresh
+routes until `reconnectTimeoutMs` is over.
 """
 
 import asyncio
@@ -15,8 +15,9 @@ from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueEnds
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import NetworkError, TopicNotFound, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound, broker_answer
 from staticfire.protocol.requests.routes import GetAllTopics, GetClusterInfo
 from staticfire.protocol.requests.statistics import GetTopicStats, TopicOffset, TopicStatsAnswer
 
@@ -24,6 +25,15 @@ T = TypeVar("T")
 
 SURVEY_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 100
+# A server that responds with one of these may respond with the result next time.
+BUSY_CODES = frozenset(
+    {
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.GO_AWAY,
+    }
+)
 
 
 async def find_queues(client: ClusterClient, topics: Iterable[str], may_miss: bool = False) -> list[MessageQueue]:
@@ -107,13 +117,32 @@ async def find_at(client: ClusterClient, times: Mapping[MessageQueue, int]) -> d
 
 
 async def patiently(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `ask`, and retry while brokers are away. Raises: SourceUnreachable, BrokerAnswer."""
+    """Return the result of `ask`, and retry while brokers are away or busy. Raises: SourceUnreachable, BrokerAnswer."""
+    return await _retried(client, options, ask, (NetworkError, BrokerAnswer))
+
+
+async def while_busy(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `ask`, and retry while servers are busy. A server that is away is reported at once.
+
+    Raises: SourceUnreachable, BrokerAnswer, NetworkError.
+    """
+    return await _retried(client, options, ask, (BrokerAnswer,))
+
+
+async def _retried(
+    client: ClusterClient,
+    options: SourceOptions,
+    ask: Callable[[], Awaitable[T]],
+    kinds: tuple[type[NetworkError | BrokerAnswer], ...],
+) -> T:
     uptime_ms = client.machine.clock.uptime_ms
     deadline_ms = uptime_ms() + options.reconnect_timeout_ms
     while True:
         try:
             return await ask()
-        except NetworkError as error:
+        except kinds as error:
+            if isinstance(error, BrokerAnswer) and error.code not in BUSY_CODES:
+                raise
             if uptime_ms() >= deadline_ms:
                 raise SourceUnreachable(
                     f"nameServer={options.name_server}: {error}; tried for {options.reconnect_timeout_ms} ms "
