@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from staticfire.pipeline.consumption.findings import ConsumptionFindings
+from staticfire.pipeline.consumption.gaps import read_gaps, sentences
 from staticfire.pipeline.consumption.gathering import gather
 from staticfire.pipeline.consumption.reading import TableReader
 from staticfire.pipeline.consumption.settings import OWN_FOLDER, PAGE, ConsumptionSettings
@@ -48,7 +49,7 @@ def tell(
     """Make the tables from the data in the folder; return their results."""
     sources = SourceViews(spark, settings).make(read_folder(spark, settings, ledger))
     ConsumptionTables(spark, settings, sources).write()
-    return TableReader(spark, sources).findings()
+    return replace(TableReader(spark, sources).findings(), gaps=sentences(read_gaps(settings), sources))
 
 
 def write_consumption_page(findings: ConsumptionFindings, place: Path, source: str, foot: str) -> None:

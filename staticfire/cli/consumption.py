@@ -83,9 +83,9 @@ def _look(settings: "ConsumptionSettings", source: str, page: str | None, master
     try:
         check_installed()
         if settings.name_server:
-            from staticfire.pipeline.consumption.gathering import notice
+            from staticfire.pipeline.consumption.gathering import query
 
-            notice(settings)  # Check this first, so that an error is reported before Spark starts.
+            query(settings)  # Check this first, so that an error is reported before Spark starts.
         spark = job_session("staticfire consumption", master)
     except SparkMissing as error:
         raise UsageError(str(error)) from None
@@ -123,6 +123,8 @@ def _write(
             f"  {pair.group}, {pair.topic}: {pair.handled:,} of {pair.messages:,} handled, {pair.duplicates:,} again, "
             f"{pair.dead:,} dead; p50 {p50}, p99 {p99}"
         )
+    for words in findings.gaps:
+        click.echo(f"consumption: {words}", err=True)
     waits, groups = sum(one.messages for one in findings.stuck), len({pair.group for pair in findings.pairs})
     click.echo(
         f"consumption: groups={groups} told-by={findings.told_by} waiting={waits} "
