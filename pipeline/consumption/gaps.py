@@ -53,5 +53,9 @@ def sentences(gaps: Gaps, sources: Sources) -> tuple[str, ...]:
             "read. Counts may be too low, and causes may be missing. Query more often, or raise journalSpillBytesMax."
         )
     if sources.has_journal:  # Without any, the page says so already.
-        found += [f"There is no journal of {fault}" for fault in gaps.journal_faults]
+        found += [f"There is no journal of {fault}." for fault in gaps.journal_faults]
+    found += [
+        f"{group} is left out: it is a broadcasting group, so each of its members consumes every message."
+        for group in sources.broadcasting
+    ]
     return tuple(found)

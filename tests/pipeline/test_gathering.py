@@ -89,6 +89,6 @@ def test_a_broker_without_a_journal_is_named_if_others_have_one(tmp_path: Path) 
         faulty = replace(gathered.noticed, journal_faults=("broker-b: it keeps no journal",))
         gathered._replace(noticed=faulty).write(settings)
     assert sentences(read_gaps(settings), Sources("journals", True)) == (
-        "There is no journal of broker-b: it keeps no journal",
+        "There is no journal of broker-b: it keeps no journal.",
     )
     assert sentences(read_gaps(settings), Sources("traces", False)) == ()
