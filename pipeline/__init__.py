@@ -13,7 +13,8 @@ loads none of that, and no module outside of this folder imports it.
 - pure: `options.py`, `offsets.py`, `planning.py` (the offset ranges of a query), `pace.py` (how often to poll),
   `expressions.py` (message filters), `topic_pattern.py` (topic selection)
 - `batch_plan.py`, `stream_plan.py`: what a batch query and a streaming query read
-- requests to the cluster: `link.py` (a client in a thread), `survey.py` (queues and their offsets)
+- requests to the cluster: `link.py` (a client in a thread), `survey.py` (queues and their offsets),
+  `known_messages.py` (whether a queue is still the one that was read)
 - `pushing.py`, `pushing_reader.py`: filters that brokers can apply
 - writing: `sink.py` (the interface to Spark), `sink_options.py`, `rows.py` (rows to messages: `row_messages.py`),
   `sending.py`

@@ -16,7 +16,7 @@ from staticfire.pipeline.offsets import (
 )
 from staticfire.pipeline.options import Boundary, SourceOptions
 from staticfire.pipeline.planning import Loss, QueueEnds, QueueRange, plan_reads, resolve, split
-from staticfire.pipeline.survey import all_topics, find_at, find_ends, patiently, wanted_queues
+from staticfire.pipeline.survey import all_topics, find_at, find_ends, patiently, wanted_queues, while_busy
 from staticfire.pipeline.topic_pattern import TopicPattern
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.log import logger
@@ -30,7 +30,11 @@ Survey = dict[MessageQueue, QueueEnds]
 
 async def survey(client: ClusterClient, options: SourceOptions) -> Survey:
     """Return all queues of the topics with their first and last offsets. Raises: SourceUnreachable, NetworkError."""
-    queues = await wanted_queues(client, options)
+
+    async def find() -> list[MessageQueue]:
+        return await wanted_queues(client, options)
+
+    queues = await while_busy(client, options, find)
 
     async def ask() -> Survey:
         return await find_ends(client, queues)
@@ -74,7 +78,7 @@ async def starting_offsets(client: ClusterClient, options: SourceOptions, there:
     times = _times("startingOffsetsByTimestamp", options.starting_ms, options.starting_times, there)
     if times is None:
         return _offsets("startingOffsets", options.starting_offsets or default, there, EARLIEST_NUMBER)
-    found = await _offsets_at(client, times, there)
+    found = await _offsets_at(client, options, times, there)
     if not options.is_late_start_latest:
         for queue, offset in sorted(found.items()):
             if offset >= there[queue].max_offset:
@@ -89,12 +93,18 @@ async def _ending_offsets(client: ClusterClient, options: SourceOptions, there: 
     times = _times("endingOffsetsByTimestamp", options.ending_ms, options.ending_times, there)
     if times is None:
         return _offsets("endingOffsets", options.ending_offsets, there, LATEST_NUMBER)
-    return {queue: ends.max_offset for queue, ends in there.items()} | await _offsets_at(client, times, there)
+    return {queue: ends.max_offset for queue, ends in there.items()} | await _offsets_at(client, options, times, there)
 
 
-async def _offsets_at(client: ClusterClient, times: dict[MessageQueue, int], there: Survey) -> Offsets:
+async def _offsets_at(
+    client: ClusterClient, options: SourceOptions, times: dict[MessageQueue, int], there: Survey
+) -> Offsets:
     """Return each queue's first offset stored at its time or later. Messages that came after the survey don't count."""
-    found = await find_at(client, times)
+
+    async def ask() -> Offsets:
+        return await find_at(client, times)
+
+    found = await patiently(client, options, ask)
     return {queue: min(offset, there[queue].max_offset) for queue, offset in found.items()}
 
 

@@ -56,8 +56,8 @@ def read_range(options: SourceOptions, schema: pa.Schema, wanted: QueueRange | N
     maker = BatchMaker(options, wanted, schema)
     try:
         while (pulled := link.ask(lambda _: pulls.take())) is not None:
-            batch = maker.batch(pulled)
-            if batch.num_rows:
-                yield batch
+            for batch in maker.batches(pulled):
+                if batch.num_rows:
+                    yield batch
     finally:
         link.ask(lambda _: pulls.stop())

@@ -1,6 +1,6 @@
 """Make Arrow record batches from pull responses, with only the columns that are wanted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -28,6 +28,10 @@ log = logger("pipeline")
 _ARROW_CODECS = {CompressionKind.LZ4: "lz4", CompressionKind.ZSTD: "zstd"}
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
+# A batch has at most so many bytes of bodies that were decompressed, or a single one of them. Pulls are limited by the
+# size of compressed bodies, and a megabyte of these can be a gigabyte.
+EXPANDED_BATCH_BYTES_MAX = 32 * 1024 * 1024
+
 
 class Columns(Protocol):
     """The columns of some records. Each is made on request."""
@@ -49,20 +53,27 @@ class BatchMaker:
         self._schema = schema
         self._plain = PlainMaker(wanted.queue, schema.names, needs_tags=not options.expression.wants_all)
 
-    def batch(self, pulled: Pulled) -> pa.RecordBatch:
-        """Return the wanted messages of these responses. Raises: ProtocolError."""
-        columns = self._columns(pulled)
-        made = [columns.make(field.name, field.type) for field in self._schema]
-        batch = pa.RecordBatch.from_arrays(made, schema=self._schema)
-        wanted = _wanted_rows(columns, self._wanted, self._tags)
-        return batch if wanted is None else batch.filter(wanted)
+    def batches(self, pulled: Pulled) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted messages of these responses: one batch, or several if bodies are compressed and large.
 
-    def _columns(self, pulled: Pulled) -> Columns:
-        """Return the columns. If all records are plain, they are made at once, otherwise one by one."""
+        Raises: ProtocolError.
+        """
+        for columns in self._columns(pulled):
+            made = [columns.make(field.name, field.type) for field in self._schema]
+            batch = pa.RecordBatch.from_arrays(made, schema=self._schema)
+            wanted = _wanted_rows(columns, self._wanted, self._tags)
+            yield batch if wanted is None else batch.filter(wanted)
+
+    def _columns(self, pulled: Pulled) -> Iterable[Columns]:
+        """Return the columns of each batch. If all records are plain, they are made at once, otherwise one by one."""
         if not self._is_native:
-            return AnyColumns(rocketmq_parts(pulled.bodies), self._wanted, pulled.broker_host)
+            return self._pieces(rocketmq_parts(pulled.bodies), pulled.broker_host)
         plain = self._plain.columns(pulled.bodies)
-        return plain or AnyColumns(stored_parts(pulled.bodies), self._wanted, pulled.broker_host)
+        return (plain,) if plain else self._pieces(stored_parts(pulled.bodies), pulled.broker_host)
+
+    def _pieces(self, parts: RecordParts, broker_host: bytes) -> Iterable[Columns]:
+        columns = AnyColumns(parts, self._wanted, broker_host)
+        return columns.pieces() if "body" in self._schema.names else (columns,)
 
 
 def _wanted_rows(columns: Columns, wanted: QueueRange, tags: TagExpression | None) -> pa.Array | None:
@@ -85,8 +96,12 @@ def _wanted_rows(columns: Columns, wanted: QueueRange, tags: TagExpression | Non
 class AnyColumns:
     """The columns of a series of records of any kind."""
 
-    def __init__(self, parts: RecordParts, wanted: QueueRange, broker_host: bytes) -> None:
+    def __init__(
+        self, parts: RecordParts, wanted: QueueRange, broker_host: bytes, expanded: Sequence[bytes] = ()
+    ) -> None:
+        """`expanded`: the decompressed bodies, one for each compressed one."""
         self.parts = parts
+        self._expanded = expanded
         self.offsets = parts.queue_offset
         self._wanted = wanted
         self._broker_host = broker_host
@@ -116,22 +131,34 @@ class AnyColumns:
         parts = self.parts
         return PropertyTable(slices(parts.data, parts.properties_start, parts.properties_end, pa.binary()))
 
+    def pieces(self) -> "Iterator[AnyColumns]":
+        """Yield the columns with their bodies decompressed, in as many pieces as the limit of a batch needs."""
+        start, expanded, expanded_bytes = 0, list[bytes](), 0
+        for row in np.flatnonzero(self.parts.sys_flag & COMPRESSED).tolist():
+            body = self._expand(row)
+            if expanded and expanded_bytes + len(body) > EXPANDED_BATCH_BYTES_MAX:
+                yield self._piece(start, row, expanded)
+                start, expanded, expanded_bytes = row, [], 0
+            expanded.append(body)
+            expanded_bytes += len(body)
+        yield self._piece(start, len(self.parts), expanded) if expanded else self
+
+    def _piece(self, start: int, end: int, expanded: Sequence[bytes]) -> "AnyColumns":
+        return AnyColumns(self.parts.between(start, end), self._wanted, self._broker_host, expanded)
+
     def _bodies(self) -> pa.Array:
         parts = self.parts
         bodies = slices(parts.data, parts.body_start, parts.body_end, pa.binary())
-        compressed = np.flatnonzero(parts.sys_flag & COMPRESSED)
-        if not len(compressed):
+        if not self._expanded:
             return bodies
-        expanded = [
-            self._expand(bodies[row].as_py(), int(parts.sys_flag[row]), int(parts.queue_offset[row]))
-            for row in compressed.tolist()
-        ]
-        mask = np.zeros(len(parts), dtype=np.bool_)
-        mask[compressed] = True
-        return pc.replace_with_mask(bodies, pa.array(mask), pa.array(expanded, pa.binary()))
+        is_compressed = (parts.sys_flag & COMPRESSED).astype(np.bool_)
+        return pc.replace_with_mask(bodies, pa.array(is_compressed), pa.array(self._expanded, pa.binary()))
 
-    def _expand(self, body: bytes, sys_flag: int, queue_offset: int) -> bytes:
+    def _expand(self, row: int) -> bytes:
         """Return a body decompressed, or as stored if that fails."""
+        parts = self.parts
+        body = parts.data[int(parts.body_start[row]) : int(parts.body_end[row])]
+        sys_flag, queue_offset = int(parts.sys_flag[row]), int(parts.queue_offset[row])
         kind = compression_kind(sys_flag)
         try:
             if kind is None or kind not in _ARROW_CODECS:

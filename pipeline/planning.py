@@ -18,6 +18,8 @@ class QueueEnds(NamedTuple):
     max_offset: int
     has_master: bool = True
     """False if a slave reported them: it may lack messages that its master has."""
+    newest_ms: int = 0
+    """When the message before `max_offset` was stored; 0 if that is unknown."""
 
     def may_lack(self, offset: int) -> bool:
         """Whether only the master knows whether there are messages before this offset."""

@@ -3,14 +3,16 @@
 Offsets never go back unless the queue itself does. A queue whose broker is away keeps its offset, and is read again
 when the broker is back. A new queue, of a known topic or of a new topic that matches the pattern, is read from its
 earliest message. With Trigger.AvailableNow, messages after the queues' ends at the start of the query are ignored.
+A queue whose known message is another one now (known_messages.py) ends the query, or is read from its first message.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.pipeline.batch_plan import Survey, starting_offsets, survey, tell_losses
 from staticfire.pipeline.errors import SourceUnreachable
+from staticfire.pipeline.known_messages import Known, KnownMessages
 from staticfire.pipeline.link import ClusterLink
-from staticfire.pipeline.offsets import LATEST, Checkpoint, Offsets, from_checkpoint, to_checkpoint
+from staticfire.pipeline.offsets import LATEST, Checkpoint, Offsets, from_checkpoint, known_in, to_checkpoint
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.pace import PollPace
 from staticfire.pipeline.planning import QueueRange, limit_ends, plan_reads, split
@@ -27,6 +29,7 @@ class StreamPlan:
     def __init__(self, options: SourceOptions, link: ClusterLink) -> None:
         self._options = options
         self._link = link
+        self._messages = KnownMessages(options, link)
         self._pace = PollPace()
         self._queues: list[MessageQueue] = []
         self._there: Survey = {}
@@ -39,11 +42,12 @@ class StreamPlan:
     def initial(self) -> Checkpoint:
         """Return where a query without a checkpoint starts. Raises: StaticfireError."""
 
-        async def ask(client: ClusterClient) -> Offsets:
+        async def ask(client: ClusterClient) -> tuple[Survey, Offsets]:
             there = await survey(client, self._options)
-            return await starting_offsets(client, self._options, there, LATEST)
+            return there, await starting_offsets(client, self._options, there, LATEST)
 
-        return to_checkpoint(self._link.ask(ask))
+        there, offsets = self._link.ask(ask)
+        return to_checkpoint(offsets, self._messages.of(offsets, offsets, there, {}))
 
     def freeze(self) -> None:
         """From now on, ignore messages after the current ends. Raises: StaticfireError."""
@@ -55,18 +59,32 @@ class StreamPlan:
         starts = from_checkpoint(start)
         if self._target is None:
             self._look_for_news(starts)
-        ends = self._ends(starts)
+        begins, known = self._without_foreign(starts, known_in(start))
+        ends = self._ends(begins)
         if offsets_max is not None:
-            begins = {queue: self._there[queue].min_offset for queue in ends if queue not in starts}
-            ends = limit_ends(begins | starts, ends, offsets_max)
-        return to_checkpoint(ends)
+            first = {queue: self._there[queue].min_offset for queue in ends if queue not in begins}
+            ends = limit_ends(first | begins, ends, offsets_max)
+        if ends == starts == begins:
+            return start
+        return to_checkpoint(ends, self._messages.of(begins, ends, self._there, known))
+
+    def _without_foreign(self, starts: Offsets, known: Known) -> tuple[Offsets, Known]:
+        """Return offsets and known messages without queues that aren't those that were read. Raises: DataLost."""
+        foreign = self._messages.foreign(known, self._there)
+        if not foreign:
+            return starts, known
+        return (
+            {queue: offset for queue, offset in starts.items() if queue not in foreign},
+            {queue: message for queue, message in known.items() if queue not in foreign},
+        )
 
     def ranges(self, start: Checkpoint, end: Checkpoint) -> list[QueueRange]:
         """Return the ranges of one micro-batch. Raises: DataLost."""
         starts, ends = from_checkpoint(start), from_checkpoint(end)
         if not self._there:
             self._look()  # After a restart, Spark plans the last batch again before it calls anything else.
-        plan = plan_reads(starts, ends, self._there)
+        begins, _ = self._without_foreign(starts, known_in(start))
+        plan = plan_reads(begins, ends, self._there)
         tell_losses(self._options, plan.losses)
         return split(plan.ranges, self._options.min_partitions)
 
@@ -98,7 +116,11 @@ class StreamPlan:
                 try:
                     return await find_ends(client, self._queues)
                 except TopicNotFound as error:
+                    self._messages.forget_checks()
                     raise NetworkError(str(error)) from None  # It was deleted after its route was fetched.
+                except NetworkError:
+                    self._messages.forget_checks()
+                    raise
 
             try:
                 return await patiently(client, self._options, attempt)

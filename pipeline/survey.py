@@ -1,7 +1,7 @@
 """Find what can be read: the queues of topics, their first and last offsets, and the offset of a point in time.
 
-One request per topic and broker covers all its queues. If a broker is away, requests are retried with fresh routes
-until `reconnectTimeoutMs` is over.
+One request per topic and broker covers all its queues. If a broker is away or busy, requests are retried with fresh
+routes until `reconnectTimeoutMs` is over.
 """
 
 import asyncio
@@ -15,15 +15,25 @@ from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueEnds
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import NetworkError, TopicNotFound, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound, broker_answer
 from staticfire.protocol.requests.routes import GetAllTopics, GetClusterInfo
-from staticfire.protocol.requests.statistics import GetTopicStats, TopicStatsAnswer
+from staticfire.protocol.requests.statistics import GetTopicStats, TopicOffset, TopicStatsAnswer
 
 T = TypeVar("T")
 
 SURVEY_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 100
+# A server that responds with one of these may respond with the result next time.
+BUSY_CODES = frozenset(
+    {
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.GO_AWAY,
+    }
+)
 
 
 async def find_queues(client: ClusterClient, topics: Iterable[str], may_miss: bool = False) -> list[MessageQueue]:
@@ -77,13 +87,15 @@ async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> di
     addresses = client.routes.addresses
     answers = await asyncio.gather(*(_topic_ends(client, queue) for queue in one_of.values()))
     known = {queue: ends for answer in answers for queue, ends in answer.items()}
-    return {
-        queue: QueueEnds(*known.get(queue, (0, 0)), address_to_write(addresses, queue.broker_name) is not None)
-        for queue in queues
-    }
+    ends: dict[MessageQueue, QueueEnds] = {}
+    for queue in queues:
+        offset = known.get(queue, TopicOffset())
+        has_master = address_to_write(addresses, queue.broker_name) is not None
+        ends[queue] = QueueEnds(offset.min_offset, offset.max_offset, has_master, offset.last_update_timestamp)
+    return ends
 
 
-async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, tuple[int, int]]:
+async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, TopicOffset]:
     """Request the offsets of all queues of a topic on one broker."""
     request = GetTopicStats(topic=one.topic, bname=one.broker_name)
     answer = await client.ask_broker(one, request, SURVEY_TIMEOUT_MS)
@@ -92,7 +104,7 @@ async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQ
     if answer.body is None:
         return {}
     return {
-        MessageQueue(one.topic, one.broker_name, queue.queue_id): (offset.min_offset, offset.max_offset)
+        MessageQueue(one.topic, one.broker_name, queue.queue_id): offset
         for queue, offset in answer.body.offset_table.items()
     }
 
@@ -105,13 +117,32 @@ async def find_at(client: ClusterClient, times: Mapping[MessageQueue, int]) -> d
 
 
 async def patiently(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `ask`, and retry while brokers are away. Raises: SourceUnreachable, BrokerAnswer."""
+    """Return the result of `ask`, and retry while brokers are away or busy. Raises: SourceUnreachable, BrokerAnswer."""
+    return await _retried(client, options, ask, (NetworkError, BrokerAnswer))
+
+
+async def while_busy(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `ask`, and retry while servers are busy. A server that is away is reported at once.
+
+    Raises: SourceUnreachable, BrokerAnswer, NetworkError.
+    """
+    return await _retried(client, options, ask, (BrokerAnswer,))
+
+
+async def _retried(
+    client: ClusterClient,
+    options: SourceOptions,
+    ask: Callable[[], Awaitable[T]],
+    kinds: tuple[type[NetworkError | BrokerAnswer], ...],
+) -> T:
     uptime_ms = client.machine.clock.uptime_ms
     deadline_ms = uptime_ms() + options.reconnect_timeout_ms
     while True:
         try:
             return await ask()
-        except NetworkError as error:
+        except kinds as error:
+            if isinstance(error, BrokerAnswer) and error.code not in BUSY_CODES:
+                raise
             if uptime_ms() >= deadline_ms:
                 raise SourceUnreachable(
                     f"nameServer={options.name_server}: {error}; tried for {options.reconnect_timeout_ms} ms "

@@ -150,3 +150,5 @@ class ConsumptionFindings:
     stuck: tuple[Stuck, ...]
     causes: tuple[Cause, ...]
     overlaps: tuple[Overlap, ...]
+    gaps: tuple[str, ...] = ()
+    """What the data lacks, as sentences: results may be too low, or have no cause."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from staticfire.pipeline.consumption.findings import ConsumptionFindings
 from staticfire.pipeline.consumption.gathering import Noticed, gather, ingest_settings, notice
-from staticfire.pipeline.consumption.job import tell
+from staticfire.pipeline.consumption.job import tell, with_results
 from staticfire.pipeline.consumption.settings import ConsumptionSettings
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.times import UptimeMs
@@ -46,6 +46,7 @@ def follow(spark: "SparkSession", settings: ConsumptionSettings, on_result: OnRe
     from staticfire.pipeline.jobs.ingest import ingest
 
     noticed = gather(spark, settings)
+    settings = with_results(spark, settings)
     on_result(tell(spark, settings))
     follower = _Follower(spark, settings, on_result, noticed)
     while True:

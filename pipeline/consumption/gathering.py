@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.journal import read_journals
-from staticfire.pipeline.consumption.noted import Progress, add_journal, journal_file, last_number, write_progress
+from staticfire.pipeline.consumption.gaps import write_gaps
+from staticfire.pipeline.consumption.noted import (
+    NO_RECORD,
+    Progress,
+    add_journal,
+    last_record,
+    newest_journal,
+    path_of_next_start,
+    write_progress,
+)
 from staticfire.pipeline.consumption.settings import JOURNAL, MESSAGES, PROGRESS, ConsumptionSettings
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.command import SUCCESS
@@ -25,7 +34,7 @@ from staticfire.protocol.names import (
     is_system_topic,
     retry_topic,
 )
-from staticfire.protocol.requests.journal import GetJournal
+from staticfire.protocol.requests.journal import GetJournal, JournalRecord
 from staticfire.protocol.requests.statistics import GetConsumeStats, GetRuntimeInfo
 
 if TYPE_CHECKING:
@@ -46,35 +55,53 @@ class Noticed:
     has_traces: bool
     journal_faults: tuple[str, ...] = ()
     """Brokers without a journal, with the reasons."""
-    dropped: int = 0
-    """The number of events that journals dropped before they were read."""
     dead_letters: tuple[str, ...] = ()
     """The existing dead letter topics of these groups. They are read, too."""
     stand: tuple[object, ...] = ()
     """The positions in journals and the groups' offsets. Equal if nothing was recorded and nothing consumed."""
 
 
+class Gathered(NamedTuple):
+    """What brokers reported, before it is written."""
+
+    noticed: Noticed
+    journals: "tuple[_Journal, ...]"
+    progress: list[Progress]
+
+    def write(self, settings: ConsumptionSettings) -> None:
+        """Add the records to the folder, and write the groups' offsets."""
+        for journal in self.journals:
+            if journal.records:
+                add_journal(journal.path, journal.records)
+        write_progress(Path(settings.place(PROGRESS)), self.progress)
+        write_gaps(settings, self.noticed.journal_faults, {each.path.name: each.lost for each in self.journals})
+
+
 def notice(settings: ConsumptionSettings) -> Noticed:
     """Return the state of the cluster, and write the brokers' records. Raises: ClientError, NetworkError."""
-    return asyncio.run(_notice(settings))
+    gathered = query(settings)
+    gathered.write(settings)
+    return gathered.noticed
 
 
-async def _notice(settings: ConsumptionSettings) -> Noticed:
+def query(settings: ConsumptionSettings) -> Gathered:
+    """Return the state of the cluster, and write nothing. Raises: ClientError, NetworkError."""
+    return asyncio.run(_query(settings))
+
+
+async def _query(settings: ConsumptionSettings) -> Gathered:
     client = ClientSettings(protocol=settings.protocol)  # type: ignore[arg-type]  # checked there
     async with Admin(settings.name_server, client) as admin:
         info = await admin.cluster_info()
         own = {*info.broker_addr_table, *info.cluster_addr_table}
         found = choose(settings, await admin.topics(), own)
         masters = await admin.masters()
-        faults, dropped, stand = [], 0, list[object]()
+        faults, journals = [], []
         for name, address in masters.items():
             try:
-                journal = await _read_journal(admin, name, address, Path(settings.place(JOURNAL)))
+                journals.append(await _read_journal(admin, name, address, Path(settings.place(JOURNAL))))
             except BrokerAnswer as answer:
                 faults.append(f"{name}: {answer.remark or answer}")
-                continue
-            dropped += journal.dropped
-            stand.append(journal.stand)
         if len(faults) == len(masters) and not found.has_traces:
             raise ClientError(
                 f"there is no topic {settings.trace_topic} at {settings.name_server}, and no broker keeps a journal, "
@@ -82,31 +109,43 @@ async def _notice(settings: ConsumptionSettings) -> Noticed:
                 "RocketMQ: enableMsgTrace)"
             )
         progress = await _progress(admin, masters, found.groups)
-        write_progress(Path(settings.place(PROGRESS)), progress)
-    return replace(found, journal_faults=tuple(faults), dropped=dropped, stand=(*stand, *progress))
+    stand = (*((journal.path.name, journal.last_number) for journal in journals), *progress)
+    noticed = replace(found, journal_faults=tuple(faults), stand=stand)
+    return Gathered(noticed, tuple(journals), progress)
 
 
 class _Journal(NamedTuple):
-    """The result of reading one broker's journal."""
+    """The new records of one broker's journal, and the file for them."""
 
-    stand: tuple[str, int]
-    dropped: int
+    path: Path
+    last_number: int
+    records: list[JournalRecord]
+    lost: int
+    """The number of records that the journal has dropped since the file's last one."""
 
 
 async def _read_journal(admin: Admin, name: str, address: str, folder: Path) -> _Journal:
-    """Store the new records of a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
+    """Return the new records of a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
     answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
     if answer.code != SUCCESS or answer.body is None:
         raise broker_answer(answer.code, answer.remark, f"runtime info of {name} at {address}")
-    path = journal_file(folder, name, int(answer.body.table.get("bootTimestamp", 0)))
-    known = last_number(path)
-    found = await read_journals(admin.client, {name: address}, GetJournal(first_number=known + 1), ASK_TIMEOUT_MS)
+    path = newest_journal(folder, name, int(answer.body.table.get("bootTimestamp", 0)))
+    last = last_record(path)
+    # From the last one on, which shows whether the broker has been started again since.
+    found = await _records(admin, name, address, max(1, last.number))
+    if not last.continues(found):
+        path, last = path_of_next_start(path), NO_RECORD
+        found = await _records(admin, name, address, 1)
+    new = [record for record in found if record.number > last.number]
+    lost = max(0, new[0].number - last.number - 1) if new and found[0].number > last.number else 0
     # Our own reads are recorded there, too, but they aren't consumption by users.
-    records = [record for record in found if not is_system_group(record.group)]
-    if records:
-        add_journal(path, records)
-        known = records[-1].number
-    return _Journal((path.name, known), found.dropped)
+    records = [record for record in new if not is_system_group(record.group)]
+    return _Journal(path, records[-1].number if records else last.number, records, lost)
+
+
+async def _records(admin: Admin, name: str, address: str, first_number: int) -> list[JournalRecord]:
+    request = GetJournal(first_number=first_number)
+    return await read_journals(admin.client, {name: address}, request, ASK_TIMEOUT_MS)
 
 
 def choose(settings: ConsumptionSettings, there: list[str], own: set[str]) -> Noticed:
@@ -178,6 +217,8 @@ def gather(
     """Get all data that exists now. Raises: ClientError, NetworkError, what Spark raises."""
     from staticfire.pipeline.jobs.ingest import ingest
 
-    noticed = notice(settings)
-    ingest(spark, ingest_settings(settings, noticed), on_batch)
-    return noticed
+    gathered = query(settings)
+    # It refuses another cluster than that of the folder. Then records of both must not be mixed, either.
+    ingest(spark, ingest_settings(settings, gathered.noticed), on_batch)
+    gathered.write(settings)
+    return gathered.noticed

@@ -1,12 +1,14 @@
 """Analyse consumption once: gather the data, make the tables, write the page. Repeatedly: following.py."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from staticfire.pipeline.consumption.findings import ConsumptionFindings
+from staticfire.pipeline.consumption.gaps import read_gaps, sentences
 from staticfire.pipeline.consumption.gathering import gather
 from staticfire.pipeline.consumption.reading import TableReader
-from staticfire.pipeline.consumption.settings import PAGE, ConsumptionSettings
+from staticfire.pipeline.consumption.settings import OWN_FOLDER, PAGE, ConsumptionSettings
 from staticfire.pipeline.consumption.sources import SourceViews, read_folder
 from staticfire.pipeline.consumption.tables import ConsumptionTables
 
@@ -25,7 +27,20 @@ def look(
     """
     if settings.name_server:
         gather(spark, settings)
-    return tell(spark, settings, ledger)
+    return tell(spark, with_results(spark, settings), ledger)
+
+
+def with_results(spark: "SparkSession", settings: ConsumptionSettings) -> ConsumptionSettings:
+    """Return the settings with the folder for the results. Raises: UsageError (a client of Spark Connect).
+
+    Readers of an ingest's table that don't know Spark's log would read results in it as messages.
+    """
+    from staticfire.pipeline.jobs.card import CARD_NAME
+    from staticfire.pipeline.jobs.folder import HadoopFolder
+
+    if settings.results or not HadoopFolder(spark, settings.folder).has(CARD_NAME):
+        return settings
+    return replace(settings, results=settings.place(OWN_FOLDER))
 
 
 def tell(
@@ -34,7 +49,7 @@ def tell(
     """Make the tables from the data in the folder; return their results."""
     sources = SourceViews(spark, settings).make(read_folder(spark, settings, ledger))
     ConsumptionTables(spark, settings, sources).write()
-    return TableReader(spark, sources).findings()
+    return replace(TableReader(spark, sources).findings(), gaps=sentences(read_gaps(settings), sources))
 
 
 def write_consumption_page(findings: ConsumptionFindings, place: Path, source: str, foot: str) -> None:
@@ -47,5 +62,6 @@ def write_consumption_page(findings: ConsumptionFindings, place: Path, source: s
 
 
 def page_place(settings: ConsumptionSettings) -> Path:
-    """Return the path of the page: in the folder, or in the current folder if that one isn't local."""
-    return Path(PAGE) if "://" in settings.folder else Path(settings.place(PAGE))
+    """Return the path of the page: beside the tables, or in the current folder if they aren't local."""
+    place = settings.result_place(PAGE)
+    return Path(PAGE) if "://" in place else Path(place)

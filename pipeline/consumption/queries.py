@@ -184,23 +184,36 @@ REBALANCES = """
 """Queues that changed owners within two seconds of each other, and the last member before that joined or left."""
 
 OVERLAPS = """
+    WITH leaves AS (
+        SELECT groupName, coalesce(told, client) AS consumer, collect_list(realAt) AS leftAt
+        FROM journal LEFT JOIN shown USING (groupName, client) WHERE kind = 'left' GROUP BY ALL
+    ), calls_of_queue AS (
+        SELECT groupName, place.topic AS topic, place.brokerName, place.queueId, consumer, messageId, reconsumeTimes,
+               realBeganAt, realEndedAt,
+               coalesce(realEndedAt, array_min(filter(leftAt, one -> one >= realBeganAt)), timestamp '9999-12-31')
+               AS runsUntil
+        FROM attempts LEFT JOIN leaves USING (groupName, consumer)
+    ), others AS (
+        SELECT DISTINCT groupName, topic, brokerName, queueId, consumer AS other FROM calls_of_queue
+    )
     SELECT groupName, topic, brokerName, queueId, count(*) AS calls, max(overlapMs) AS maxMs,
            min(realBeganAt) AS firstAt
     FROM (
         SELECT groupName, topic, brokerName, queueId, realBeganAt,
-               unix_millis(least(openUntil, coalesce(realEndedAt, realBeganAt))) - unix_millis(realBeganAt) AS overlapMs
+               unix_millis(least(max(openUntil), coalesce(
+                   realEndedAt, (SELECT max(coalesce(realEndedAt, realBeganAt)) FROM attempts))))
+               - unix_millis(realBeganAt) AS overlapMs
         FROM (
-            SELECT groupName, place.topic AS topic, place.brokerName, place.queueId, consumer, realBeganAt, realEndedAt,
-                   lag(consumer) OVER one AS before,
-                   max(realEndedAt) OVER (
-                       PARTITION BY groupName, place.topic, place.brokerName, place.queueId ORDER BY realBeganAt
+            SELECT *, max(if(consumer = other, runsUntil, NULL)) OVER (
+                       PARTITION BY groupName, topic, brokerName, queueId, other ORDER BY realBeganAt, messageId
                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS openUntil
-            FROM attempts
-            WINDOW one AS (PARTITION BY groupName, place.topic, place.brokerName, place.queueId ORDER BY realBeganAt)
-        ) WHERE before <> consumer AND openUntil > realBeganAt
-    ) GROUP BY ALL ORDER BY ALL
+            FROM calls_of_queue JOIN others USING (groupName, topic, brokerName, queueId)
+        ) WHERE other <> consumer AND openUntil > realBeganAt
+        GROUP BY groupName, topic, brokerName, queueId, consumer, messageId, reconsumeTimes, realBeganAt, realEndedAt
+    ) GROUP BY groupName, topic, brokerName, queueId ORDER BY ALL
 """
-"""Calls for a queue that began while another member's call for it was still running."""
+"""Calls for a queue that began while another member's call for it was still running. A call that never returned runs
+until its member leaves. Each call is compared with each other member of its queue."""
 
 QUEUES = """
     SELECT groupName, topic, brokerName, queueId, count(*) AS stored, count(handledAt) AS handled,

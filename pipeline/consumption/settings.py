@@ -10,17 +10,20 @@ from staticfire.runtime.addresses import parse_addresses
 
 MESSAGES, JOURNAL, PROGRESS, TABLES = "messages", "journal", "progress", "tables"
 PAGE = "consumption.html"
+# In the folder of an ingest, this is where the results are: Spark and others read no folder whose name begins with _.
+OWN_FOLDER = "_consumption"
 TRIGGER_MS = 5_000
 _ADDRESSES = re.compile(r"[^/\\]+:\d+(;[^/\\]+:\d+)*;?")
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionSettings:
-    """The source, the folder for the results, and filters. Raises: UsageError."""
+    """The source, the folders for data and results, and filters. Raises: UsageError."""
 
     name_server: str
     """Empty: all data is in the folder already."""
     folder: str
+    """The folder of the data: an ingest's table, or what this job has gathered."""
     topics: tuple[str, ...] = ()
     """Empty: all topics of users."""
     groups: tuple[str, ...] = ()
@@ -30,6 +33,8 @@ class ConsumptionSettings:
     """Whether a missing trace topic is an error."""
     protocol: str = "staticfire"
     trigger_ms: int = TRIGGER_MS
+    results: str = ""
+    """The folder for tables and page; empty: the folder of the data, or `_consumption` in it if that is a table."""
 
     def __post_init__(self) -> None:
         faults = [topic_fault(topic) for topic in (*self.topics, self.trace_topic)]
@@ -39,8 +44,12 @@ class ConsumptionSettings:
                 raise UsageError(fault)
 
     def place(self, name: str) -> str:
-        """Return the path of a part of the results."""
+        """Return the path of a part of the data."""
         return f"{self.folder.rstrip('/')}/{name}"
+
+    def result_place(self, name: str) -> str:
+        """Return the path of a part of the results."""
+        return f"{(self.results or self.folder).rstrip('/')}/{name}"
 
 
 def read_source(text: str) -> tuple[str, str]:

@@ -32,6 +32,8 @@ class Sources:
     told_by: Told
     """The source of the attempts."""
     has_journal: bool
+    broadcasting: tuple[str, ...] = ()
+    """The broadcasting groups, which are left out. They are known from journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ class SourceViews:
     def make(self, given: Given) -> Sources:
         """Make all views. Raises: ClientError (there is no data about consumption)."""
         given.messages.createOrReplaceTempView("messages")
-        given.journal.createOrReplaceTempView("journal")
+        given.journal.createOrReplaceTempView("whole_journal")
+        self._view("broadcasting", views.BROADCASTING)
+        self._view("journal", views.JOURNAL)
         given.progress.createOrReplaceTempView("progress")
         ledger = given.ledger
         has_journal = not self._spark.sql("SELECT 1 FROM journal LIMIT 1").isEmpty()
@@ -84,7 +88,8 @@ class SourceViews:
             self._view(name, text)
         told_by = self._attempts(ledger, has_journal)
         self._view("pairs", views.PAIRS)
-        return Sources(told_by, has_journal)
+        left_out = self._spark.sql("SELECT groupName FROM broadcasting ORDER BY groupName").collect()
+        return Sources(told_by, has_journal, tuple(row.groupName for row in left_out))
 
     def _attempts(self, ledger: "DataFrame | None", has_journal: bool) -> Told:
         told_by: Told = "ledgers"

@@ -79,6 +79,6 @@ class ConsumptionTables:
 
     def _put(self, name: str) -> None:
         """Write a view, and replace the view by the written files."""
-        place = self._settings.place(f"{TABLES}/{name}")
+        place = self._settings.result_place(f"{TABLES}/{name}")
         self._spark.table(name).write.mode("overwrite").parquet(place)
         self._spark.read.parquet(place).createOrReplaceTempView(name)

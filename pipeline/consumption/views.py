@@ -14,6 +14,13 @@ The journal is more precise: it has the client that each message was delivered t
 Traces and ledgers contain real time, brokers' records contain message time. `faces` relates the two.
 """
 
+BROADCASTING = """
+    SELECT DISTINCT groupName FROM whole_journal
+    WHERE kind = 'joined' AND get_json_object(details, '$.messageModel') = 'BROADCASTING'
+"""
+JOURNAL = "SELECT * FROM whole_journal LEFT ANTI JOIN broadcasting USING (groupName)"
+"""Each member of a broadcasting group consumes every message. In tables by group, these would be duplicates."""
+
 TRACES = r"""
     SELECT DISTINCT teller, split(line, '\u0001') AS f FROM (
         SELECT messageId AS teller, explode(split(cast(body AS string), '\u0002')) AS line
@@ -108,6 +115,7 @@ PLACED = """
            ON a.groupName = back.owner AND a.messageId = back.messageId AND a.reconsumeTimes = back.reconsumeTimes
     JOIN (SELECT messageId AS id, place FROM places WHERE owner = '' AND reconsumeTimes = 0) AS origin
            ON a.messageId = origin.id
+    LEFT ANTI JOIN broadcasting AS b ON a.groupName = b.groupName
     WHERE array_contains(split(coalesce(nullif(:groups, ''), groupName), ' '), groupName)
 """
 NAMES = """

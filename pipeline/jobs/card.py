@@ -59,6 +59,8 @@ class FolderState:
     names: Sequence[str] = ()
     has_batches: bool = False
     """Whether a batch was ever committed. Spark commits first to the sink's log (output), then to the checkpoint."""
+    inside: str = ""
+    """The folder of another ingest that contains this one."""
 
 
 def check(wanted: Card, output: FolderState, checkpoint: FolderState) -> Card:
@@ -100,6 +102,11 @@ def _check_new(output: FolderState, checkpoint: FolderState) -> None:
         raise UsageError(
             f"checkpoint {checkpoint.place} belongs to an ingest of {', '.join(checkpoint.card.topics)} into another "
             f"folder than {output.place}: use that folder, or another checkpoint"
+        )
+    if output.inside:
+        raise UsageError(
+            f"{output.place} is inside of {output.inside}, which another ingest writes: use a folder outside of it, "
+            "because readers of that table would read this one, too"
         )
     if output.names:
         raise UsageError(

@@ -3,6 +3,8 @@
 All access goes through the JVM, so a path means the same here as in Spark.
 """
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -12,7 +14,8 @@ from staticfire.protocol.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DATA_SUFFIX = ".parquet"
+# What Spark's file sink calls its files: the number of the task, a random UUID, the number of the file.
+_DATA_NAME = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.-]c\d{3,}(\.\w+)?\.parquet")
 SINK_LOG = "_spark_metadata"
 # The folder in a checkpoint that Spark writes after the sink's log.
 COMMITS = "commits"
@@ -54,7 +57,7 @@ class HadoopFolder:
         self._files.mkdirs(self._path)
 
     def has(self, name: str) -> bool:
-        return bool(self._files.exists(self._child(name)))
+        return self._exists(self._path, name)
 
     def names(self) -> list[str]:
         """Return the names of its entries, sorted; an empty list if it doesn't exist."""
@@ -67,7 +70,9 @@ class HadoopFolder:
         names = [name for name in self.names() if name not in own and not name.endswith(".crc")]
         card = Card.decode(self._read(CARD_NAME), self.place) if self.has(CARD_NAME) else None
         begun = self._count(SINK_LOG) + self._count(COMMITS) > 0
-        return FolderState(self.place, card, names, begun)
+        # A table that exists already continues, wherever it is.
+        inside = self._ingest_around() if card is None else ""
+        return FolderState(self.place, card, names, begun, inside)
 
     def put_card(self, card: Card) -> None:
         """Write the card atomically: a reader gets either the old one or the new one."""
@@ -82,16 +87,37 @@ class HadoopFolder:
         context = hadoop.FileContext.getFileContext(self._path.toUri(), self._files.getConf())
         context.rename(partly, self._child(CARD_NAME), options)
 
-    def data_files(self) -> list[str]:
-        """Return the paths of the data files in it and its subfolders."""
-        found: list[str] = []
-        entries = self._files.listFiles(self._path, True)
-        while entries.hasNext():
-            path = str(entries.next().getPath().toUri().getPath())
-            inside = path.removeprefix(str(self._path.toUri().getPath())).lstrip("/")
-            if inside.endswith(DATA_SUFFIX) and not any(part[0] in "_." for part in inside.split("/")):
-                found.append(path)
-        return found
+    def data_files(self, partition_by: Sequence[str]) -> list[str]:
+        """Return the paths of the files that the sink has written: exactly below its partition folders, by its names.
+
+        Anything else belongs to another program. So does a subfolder that has a card or a log of its own.
+        """
+        folders = [self._path]
+        for column in partition_by:
+            folders = [each for folder in folders for each in self._partitions(folder, column)]
+        entries = (entry for folder in folders for entry in self._files.listStatus(folder))
+        return [
+            str(entry.getPath().toUri().getPath())
+            for entry in entries
+            if entry.isFile() and _DATA_NAME.fullmatch(str(entry.getPath().getName()))
+        ]
+
+    def _partitions(self, folder: Any, column: str) -> "Iterator[Any]":
+        """Yield the subfolders for the values of a partition column."""
+        for entry in self._files.listStatus(folder):
+            path = entry.getPath()
+            is_value = entry.isDirectory() and str(path.getName()).startswith(f"{column}=")
+            if is_value and not any(self._exists(path, name) for name in (CARD_NAME, SINK_LOG)):
+                yield path
+
+    def _ingest_around(self) -> str:
+        """Return the nearest parent folder that is the table of an ingest; empty if there is none."""
+        parent = self._path.getParent()
+        while parent is not None:
+            if self._exists(parent, CARD_NAME):
+                return str(parent.toUri().getPath())
+            parent = parent.getParent()
+        return ""
 
     def last_logged_batch(self) -> int:
         """Return the number of the newest batch in the sink's log, or -1 if there is none."""
@@ -105,6 +131,9 @@ class HadoopFolder:
 
     def _child(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+
+    def _exists(self, folder: Any, name: str) -> bool:
+        return bool(self._files.exists(self._jvm.org.apache.hadoop.fs.Path(folder, name)))
 
     def _count(self, name: str) -> int:
         child = self._child(name)

@@ -5,8 +5,8 @@ Why it is exactly once, even if the driver is killed at any time:
 - Spark records the offsets of a batch in the checkpoint before it reads them. A repeated batch reads the same offsets.
 - The file sink's log lists the files of each batch. A batch whose number is in the log is skipped. So if a driver dies
   between the sink's commit and the checkpoint's, nothing is written twice.
-- Files that no log lists are left over from drivers that died. Readers that ignore the log (pandas, DuckDB) would count
-  them, so they are deleted at each start and each end.
+- Files of the sink that its log doesn't list are left over from drivers that died. Readers that ignore the log (pandas,
+  DuckDB) would count them, so they are deleted at each start and each end. Files of other programs are left alone.
 - A checkpoint and its folder belong together (`card.py`), and only one driver at a time writes there (`lock.py`).
 
 Exactly once refers to (topic, broker, queue, queue offset): a message that its producer sent twice is two messages.
@@ -136,11 +136,11 @@ def _start(source: "DataFrame", settings: IngestSettings, output: HadoopFolder) 
 
 
 def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
-    """Delete the data files that aren't in the sink's log; return how many there were."""
+    """Delete the sink's files that aren't in its log; return how many there were."""
     committed: set[str] = set()
     if output.has(SINK_LOG):
         committed = set(map(data_path, read_ingested(spark, output.uri).inputFiles()))
-    orphans = [path for path in output.data_files() if path not in committed]
+    orphans = [path for path in output.data_files(card.partition_by) if path not in committed]
     for path in orphans:
         output.delete_file(path)
     return len(orphans)

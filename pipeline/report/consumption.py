@@ -42,7 +42,8 @@ def consumption_page(findings: ConsumptionFindings, source: str, foot: str) -> P
 
 def consumption_sections(findings: ConsumptionFindings) -> list[Section]:
     """Return the sections that every page about consumption has."""
-    sections = [_pair_section(findings)]
+    sections = [Section("Missing data", " ".join(findings.gaps))] if findings.gaps else []
+    sections.append(_pair_section(findings))
     is_one = len(findings.answers) == 1
     for number, ((group, topic), answers) in enumerate(findings.answers.items()):
         for section in (waiting_section(answers), retry_section(answers, group)):

@@ -1,9 +1,14 @@
-"""Run the table on Spark's executors, write it to Parquet, and compute the figures of each combination with SQL."""
+"""Run the table on Spark's executors, write it to Parquet, and compute the figures of each combination with SQL.
 
+The table is written in blocks: if Spark gives up (an executor is killed several times), the blocks before are kept, and
+the same sweep continues with the runs that aren't in the table. Only the last block writes `_SUCCESS`.
+"""
+
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from staticfire.pipeline.sweep.figures import Combination, NotableRun, Spread, SweepFigures
-from staticfire.pipeline.sweep.plan import SweepPlan
+from staticfire.pipeline.sweep.plan import SweepPlan, SweepRun
 from staticfire.pipeline.sweep.running import SweepRunner, result_schema
 from staticfire.protocol.errors import UsageError
 
@@ -15,6 +20,9 @@ RUNS = "runs"
 # The runs take different times. With few tasks, some cores would be idle at the end.
 TASKS_PER_CORE = 16
 CORES_UNKNOWN = 8
+# At the end of each block, some cores wait for the others. With fewer blocks, more runs are lost with one of them.
+BLOCKS_MAX = 10
+NO_SUCCESS_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 SPREAD_MEASURES = (
     "duplicates", "take_over_p50_ms", "take_over_max_ms", "idle_ms", "overlap_ms", "latency_p50_ms", "latency_p99_ms",
 )  # fmt: skip
@@ -43,30 +51,48 @@ NOTABLE = """
 
 
 def run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
-    """Run everything, write it to `to`/runs, and return the figures.
+    """Run what isn't in `to`/runs yet, write it there, and return the figures of all runs.
 
-    Raises: UsageError (the folder holds something else already).
+    Raises: UsageError (the folder holds runs of another sweep).
     """
-    from pyspark.errors import AnalysisException
-
     table = f"{to.rstrip('/')}/{RUNS}"
-    try:
-        played(spark, plan).write.mode("error").parquet(table)
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_ALREADY_EXISTS":
-            raise
-        raise UsageError(
-            f"--to {to}: it contains the runs of another sweep; give another folder, or remove it"
-        ) from None
+    missing = _missing(spark, plan, table, to)
+    block_runs = max(task_count(spark, plan.count), -(-len(missing) // BLOCKS_MAX))
+    for start in range(0, len(missing), block_runs):
+        is_last = start + block_runs >= len(missing)
+        writer = played(spark, plan, missing[start : start + block_runs]).write.mode("append")
+        writer.options(**({} if is_last else NO_SUCCESS_FILE)).parquet(table)
     return figures_of(spark, plan, spark.read.parquet(table))
 
 
-def played(spark: "SparkSession", plan: SweepPlan) -> "DataFrame":
-    """Return the results as a frame. Each row is run when Spark evaluates it."""
+def _missing(spark: "SparkSession", plan: SweepPlan, table: str, to: str) -> list[SweepRun]:
+    """Return the runs that aren't in the table. Raises: UsageError (it has others)."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        # The schema is given, because a folder whose first block failed has no file to infer it from.
+        known = spark.read.schema(result_schema(plan.names)).parquet(table).select("run", "command", "workload")
+        rows = known.collect()
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        rows = []
+    wanted = {run.run: run for run in plan.runs()}
+    for row in rows:
+        run = wanted.pop(row.run, None)
+        if run is None or (row.command, row.workload) != (plan.command(run), plan.digest):
+            raise UsageError(f"--to {to}: it contains the runs of another sweep; give another folder, or remove it")
+    return list(wanted.values())
+
+
+def played(spark: "SparkSession", plan: SweepPlan, runs: Sequence[SweepRun] | None = None) -> "DataFrame":
+    """Return the results of these runs as a frame; None: all. Each row is run when Spark evaluates it."""
+    chosen = list(plan.runs()) if runs is None else runs
     runner = SweepRunner(plan.path, plan.text, plan.hours, plan.names)
-    rows = [(one.run, one.seed, list(one.values), plan.command(one)) for one in plan.runs()]
-    table = spark.createDataFrame(rows, "run int, seed bigint, values array<string>, command string")
-    return table.repartition(task_count(spark, plan.count)).mapInArrow(runner.rows, result_schema(plan.names))
+    rows = [(one.run, one.seed, list(one.values), plan.command(one), plan.digest) for one in chosen]
+    columns = "run int, seed bigint, values array<string>, command string, workload string"
+    table = spark.createDataFrame(rows, columns)
+    return table.repartition(task_count(spark, len(rows))).mapInArrow(runner.rows, result_schema(plan.names))
 
 
 def task_count(spark: "SparkSession", runs: int) -> int:

@@ -3,8 +3,10 @@
 Every combination uses the same seeds, so two combinations differ only in the varied values.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -26,7 +28,7 @@ class SweepRun(NamedTuple):
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SweepPlan:
     """All runs. Raises: UsageError (an unknown name or value, too many runs, an invalid workload)."""
 
@@ -80,7 +82,12 @@ class SweepPlan:
         """Return the command that repeats a row."""
         return again_command(run.seed, self.path, self.hours, self.changes(run.values))
 
-    @property
+    @cached_property
+    def digest(self) -> str:
+        """Identifies the content of the workload file, so that a changed one isn't mixed with earlier runs."""
+        return hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
+
+    @cached_property
     def text(self) -> str:
         """The content of the workload file, for executors that don't have it."""
         return Path(self.path).read_text(encoding="utf-8") if self.path else ""

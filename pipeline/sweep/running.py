@@ -38,9 +38,10 @@ RESULT_TYPES = {
     "fingerprint": "string",
     "error": "string",
     "command": "string",
+    "workload": "string",
 }
 """The columns after the run's number, seed and values. `violation`: the text of the first one; `error`: why there is no
-run."""
+run; `workload`: SweepPlan.digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class SweepRunner:
         for batch in batches:
             for row in batch.to_pylist():
                 run = SweepRun(row["run"], row["seed"], tuple(row["values"]))
-                result = self.result(run) | {"command": row["command"]}
+                result = self.result(run) | {"command": row["command"], "workload": row["workload"]}
                 known = {"run": run.run, "seed": run.seed, **dict(zip(self.names, run.values, strict=True))}
                 yield pa.RecordBatch.from_pylist([known | result], schema)
 

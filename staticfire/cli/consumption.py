@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     help="A nameserver, or the folder of an earlier report or of an ingest.",
 )  # fmt: skip
 @click.option(
-    "--to", metavar="DIR", help="The folder for tables and page. [default: build/consumption/HOST-PORT, or DIR]"
-)
+    "--to", metavar="DIR",
+    help="The folder for tables and page. [default: build/consumption/HOST-PORT; with --from DIR that DIR, or "
+    "_consumption in it if it is the table of an ingest]",
+)  # fmt: skip
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="[default: all topics except RocketMQ's own]")
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="[default: all groups that consume]")
 @click.option(
@@ -60,13 +62,14 @@ def consumption(
         raise UsageError(f"--continuous needs a cluster, but --from {source} is a folder")
     settings = ConsumptionSettings(
         name_server,
-        to or folder or default_folder(name_server),
+        folder or to or default_folder(name_server),
         topics,
         groups,
         trace_topic or TRACE_TOPIC,
         trace_topic is not None,
         protocol,
         every_ms,
+        to or "" if folder else "",
     )
     _look(settings, source, page, master, continuous)
 
@@ -80,18 +83,19 @@ def _look(settings: "ConsumptionSettings", source: str, page: str | None, master
     try:
         check_installed()
         if settings.name_server:
-            from staticfire.pipeline.consumption.gathering import notice
+            from staticfire.pipeline.consumption.gathering import query
 
-            notice(settings)  # Check this first, so that an error is reported before Spark starts.
+            query(settings)  # Check this first, so that an error is reported before Spark starts.
         spark = job_session("staticfire consumption", master)
     except SparkMissing as error:
         raise UsageError(str(error)) from None
     from staticfire.pipeline.consumption.following import follow
-    from staticfire.pipeline.consumption.job import look, page_place
+    from staticfire.pipeline.consumption.job import look, page_place, with_results
     from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
 
-    place = Path(page) if page else page_place(settings)
     try:
+        settings = with_results(spark, settings)
+        place = Path(page) if page else page_place(settings)
         if is_continuous:
             follow(spark, settings, lambda findings: _write(findings, settings, source, place, spark.version))
         else:
@@ -108,7 +112,7 @@ def _write(
     """Write the page, and print a summary of it."""
     from staticfire.pipeline.consumption.job import write_consumption_page
 
-    foot = f"Made by `staticfire pipeline consumption` with Spark {version}; tables: {settings.place('tables')}."
+    foot = f"Made by `staticfire pipeline consumption` with Spark {version}; tables: {settings.result_place('tables')}."
     try:
         write_consumption_page(findings, place, source, foot)
     except OSError as error:
@@ -119,8 +123,10 @@ def _write(
             f"  {pair.group}, {pair.topic}: {pair.handled:,} of {pair.messages:,} handled, {pair.duplicates:,} again, "
             f"{pair.dead:,} dead; p50 {p50}, p99 {p99}"
         )
+    for words in findings.gaps:
+        click.echo(f"consumption: {words}", err=True)
     waits, groups = sum(one.messages for one in findings.stuck), len({pair.group for pair in findings.pairs})
     click.echo(
         f"consumption: groups={groups} told-by={findings.told_by} waiting={waits} "
-        f"rebalances={len(findings.rebalances)} in {settings.folder}; page: {place}"
+        f"rebalances={len(findings.rebalances)} in {settings.results or settings.folder}; page: {place}"
     )

@@ -35,13 +35,17 @@ PAGE = "sweep.html"
     help="File for the page. [default: sweep.html in DIR, or in the current folder if DIR is remote]",
 )
 @click.option(
-    "--master", default="local[*]", show_default=True, help="The Spark master; spark-submit's option has priority."
+    "--master",
+    default="local[*,4]",
+    show_default=True,
+    help="The Spark master; spark-submit's option has priority. [*,4]: a task whose process is killed has 4 attempts.",
 )
 def sweep(
     workload: str, seeds: int, first: int, vary: tuple[str, ...], hours: float, to: str, page: str | None, master: str
 ) -> None:
     """Play a workload FILE (docs/simulation.md) with each seed and each combination of varied values, distributed over
-    Spark's executors. Each row of the table contains the command that repeats its run.
+    Spark's executors. Each row of the table contains the command that repeats its run. The same sweep in the same DIR
+    continues with the runs that its table lacks.
     """
     from staticfire.pipeline.errors import SparkMissing
     from staticfire.pipeline.jobs.sessions import job_session

@@ -12,6 +12,7 @@ from staticfire.client.admin.peek import peek_messages
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.pipeline.jobs.late_worker import run_query
+from staticfire.pipeline.offsets import from_checkpoint, to_checkpoint
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import TOOLS_GROUP
@@ -130,6 +131,11 @@ class InMemory:
 def bodies(read: "Iterable[Row]") -> list[int]:
     """Return the numbers in the bodies, sorted."""
     return sorted(int(bytes(row.body)) for row in read)
+
+
+def offsets_of(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint without its known messages."""
+    return to_checkpoint(from_checkpoint(checkpoint))
 
 
 def set_queues(namesrv: str, address: str, topic: str, queues: int) -> None:

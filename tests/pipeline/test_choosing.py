@@ -20,7 +20,7 @@ from staticfire.pipeline.stream_plan import StreamPlan
 from staticfire.pipeline.topic_pattern import TopicPattern
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.record import decode_records
-from tests.pipeline.stand import send, send_to
+from tests.pipeline.stand import offsets_of, send, send_to
 from tests.protocol.rocketmq_answers import split_rocketmq
 from tests.protocols import PROTOCOLS
 
@@ -154,13 +154,13 @@ def test_pattern_meets_topics_that_come_and_continues_without_those_that_go(monk
         cluster.create_topic("log-a", queues=1)
         send_to(cluster.namesrv, queue("log-a"), [b"1", b"2"])
         first = plan.latest(start, None)
-        assert first == {"log-a": {"broker-a": {"0": 2}}}
+        assert offsets_of(first) == {"log-a": {"broker-a": {"0": 2}}}
         assert plan.ranges(start, first) == [QueueRange(queue("log-a"), 0, 2)] == batch(pattern)
         cluster.create_topic("log-b", queues=1)
         send_to(cluster.namesrv, queue("log-b"), [b"3"])
         asyncio.run(_delete(cluster.namesrv, "log-a"))
         second = plan.latest(first, None)
-        assert second == first | {"log-b": {"broker-a": {"0": 1}}}
+        assert offsets_of(second) == offsets_of(first) | {"log-b": {"broker-a": {"0": 1}}}
         assert plan.ranges(first, second) == [QueueRange(queue("log-b"), 0, 1)] == batch(pattern)
         again = StreamPlan(replace(pattern, pattern=TopicPattern("log-.*")), link)  # after a restart
         assert again.ranges(start, second)[1:] == [QueueRange(queue("log-b"), 0, 1)]

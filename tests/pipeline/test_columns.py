@@ -33,6 +33,7 @@ QUEUE = MessageQueue("orders", "broker-a", 3)
 NATIVE = SourceOptions("127.0.0.1:1", ("orders",), include_properties=True)
 ROCKETMQ = replace(NATIVE, protocol="rocketmq")
 SCHEMA = arrow_schema(spark_schema(include_properties=True))
+ZLIB = CompressionKind.ZLIB
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 V6 = bytes(15) + b"\x01" + bytes([0, 0, 0x2A, 0x9F])
 
@@ -70,8 +71,13 @@ def records(draw: st.DrawFn) -> list[bytes]:
     ]
 
 
+def one_batch(maker: BatchMaker, pulled: Pulled) -> pa.RecordBatch:
+    (batch,) = maker.batches(pulled)
+    return batch
+
+
 def made(options: SourceOptions, bodies: list[bytes], count: int) -> pa.RecordBatch:
-    return BatchMaker(options, QueueRange(QUEUE, 0, count), SCHEMA).batch(Pulled(bodies, HOST))
+    return one_batch(BatchMaker(options, QueueRange(QUEUE, 0, count), SCHEMA), Pulled(bodies, HOST))
 
 
 def expected(stored: bytes, host: bytes) -> dict[str, object]:
@@ -157,6 +163,30 @@ def test_a_body_that_expands_beyond_the_limit_stays(monkeypatch: pytest.MonkeyPa
     assert batch.column("body").to_pylist() == [body]
 
 
+@pytest.mark.parametrize("options", [NATIVE, ROCKETMQ], ids=["native", "rocketmq"])
+def test_bodies_that_decompress_to_much_more_come_in_several_batches(
+    monkeypatch: pytest.MonkeyPatch, options: SourceOptions
+) -> None:
+    """The batches are the same rows, and none has more decompressed bytes than the limit, or a single body."""
+    monkeypatch.setattr(batches, "EXPANDED_BATCH_BYTES_MAX", 10_000)
+    sizes = [0, 4_000, None, 6_000, 1, 30_000, None, 5_000, 4_000]
+    stored = [
+        plain(number, b"plain", b"TAGS\x01%d\x02" % number)
+        if size is None
+        else plain(number, zlib.compress(bytes(size)), b"TAGS\x01%d\x02" % number, with_compression(0, ZLIB))
+        for number, size in enumerate(sizes)
+    ]
+    answer = [join_records(stored)] if options is NATIVE else [to_rocketmq(record, HOST) for record in stored]
+    maker = BatchMaker(options, QueueRange(QUEUE, 0, len(sizes)), SCHEMA)
+    made = list(maker.batches(Pulled(answer, HOST)))
+    assert [batch.num_rows for batch in made] == [4, 1, 2, 2]
+    for batch in made:
+        batch.validate(full=True)
+    rows = [row for batch in made for row in batch.to_pylist()]
+    assert [row["body"] for row in rows] == [b"plain" if size is None else bytes(size) for size in sizes]
+    assert [(row["queueOffset"], row["tags"]) for row in rows] == [(n, str(n)) for n in range(len(sizes))]
+
+
 def _arrow_compressed(body: bytes, kind: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, kind) as stream:
@@ -170,7 +200,7 @@ def test_only_wanted_tags_and_offsets_are_kept() -> None:
         plain(number, b"%d" % number, tag) for number, tag in enumerate([b"TAGS\x01a\x02", b"", b"TAGS\x01b\x02"] * 2)
     ]
     maker = BatchMaker(replace(NATIVE, expression=SourceExpression("a || c")), QueueRange(QUEUE, 0, 3), SCHEMA)
-    assert maker.batch(Pulled([join_records(stored)], HOST)).column("body").to_pylist() == [b"0"]
+    assert one_batch(maker, Pulled([join_records(stored)], HOST)).column("body").to_pylist() == [b"0"]
 
 
 ALL_BUT_MAPS = arrow_schema(spark_schema(include_properties=False))
@@ -203,8 +233,8 @@ def test_columns_that_are_written_at_once_are_those_made_one_by_one(
     for schema in (ALL_BUT_MAPS, ALL_BUT_MAPS.empty_table().select(["queueOffset"]).schema):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("staticfire.pipeline.plain_columns.twin", None)
-            slowly = BatchMaker(options, wanted, schema).batch(pulled)
-        made = BatchMaker(options, wanted, schema).batch(pulled)
+            slowly = one_batch(BatchMaker(options, wanted, schema), pulled)
+        made = one_batch(BatchMaker(options, wanted, schema), pulled)
         made.validate(full=True)
         assert made.equals(slowly)
 
@@ -221,7 +251,9 @@ def test_plain_answers_are_written_at_once() -> None:
 
 def test_schema_may_be_a_part_in_another_order() -> None:
     schema = SCHEMA.empty_table().select(["queueOffset", "body"]).schema
-    batch = BatchMaker(NATIVE, QueueRange(QUEUE, 0, 1), schema).batch(Pulled([join_records([plain(0, b"x")])], HOST))
+    batch = one_batch(
+        BatchMaker(NATIVE, QueueRange(QUEUE, 0, 1), schema), Pulled([join_records([plain(0, b"x")])], HOST)
+    )
     assert batch.to_pylist() == [{"queueOffset": 0, "body": b"x"}]
 
 
@@ -243,6 +275,6 @@ def test_damaged_answers_are_refused_and_never_crash(stored: list[bytes], data: 
     answer = bytes(body[: data.draw(st.integers(0, len(body)))])
     for schema in (SCHEMA, ALL_BUT_MAPS):
         try:
-            BatchMaker(NATIVE, QueueRange(QUEUE, 0, len(stored)), schema).batch(Pulled([answer], HOST))
+            list(BatchMaker(NATIVE, QueueRange(QUEUE, 0, len(stored)), schema).batches(Pulled([answer], HOST)))
         except (ProtocolError, pa.ArrowInvalid):
             pass

@@ -105,6 +105,6 @@ def test_tables_follow_what_is_consumed_new_topics_dead_letters_and_a_broker_tha
         assert any(notice(settings).stand == notice(settings).stand for _ in range(5))
     tables = {pair.group: pair for pair in seen[-1].pairs}
     assert set(tables) == {"billing", "mailing"}
-    rows = spark.read.parquet(settings.place("tables/latency")).collect()
+    rows = spark.read.parquet(settings.result_place("tables/latency")).collect()
     assert {(row.groupName, row.handled, row.dead) for row in rows} == {("billing", 23, 0), ("mailing", 4, 1)}
     assert len(list((tmp_path / "journal").glob("broker-a-*.parquet"))) == 2  # One of each start.

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from staticfire.cli import main
+from staticfire.pipeline.jobs.failures import failures_of_spark
 from staticfire.pipeline.report.sweeping import sweep_page
 from staticfire.pipeline.sweep.job import run_sweep
 from staticfire.pipeline.sweep.plan import SweepPlan, read_vary
@@ -64,8 +65,54 @@ def test_errors_are_rows_and_a_row_is_repeated_by_its_command(
     page = sweep_page(figures, "small.py", HOURS, "")
     notable = page.sections[-1].parts[0]
     assert "there was no run" in {line[0] for line in notable.rows}  # type: ignore[union-attr]
+    again = run_sweep(spark, plan, str(tmp_path / "out"))
+    assert (again.runs, again.cpu_s) == (figures.runs, figures.cpu_s)  # Nothing was run twice.
+    others = (SweepPlan(workload, range(3, 5), HOURS, vary), SweepPlan(workload, range(1, 4), 2 * HOURS, vary))
+    for other in others:
+        with pytest.raises(UsageError, match="it contains the runs of another sweep"):
+            run_sweep(spark, other, str(tmp_path / "out"))
+    Path(workload).write_text(WORKLOAD.replace("per_second=2", "per_second=3"))
     with pytest.raises(UsageError, match="it contains the runs of another sweep"):
+        run_sweep(spark, SweepPlan(workload, range(1, 4), HOURS, vary), str(tmp_path / "out"))
+
+
+KILLED = """
+import os
+from pathlib import Path
+from staticfire.simulation.workload import Group, Producers, Topic, Workload
+from staticfire.simulation.world.chance import source_of_chance
+
+def workload(chance):
+    if chance.random() == source_of_chance(3, "workload").random() and Path(__file__).with_name("kills").exists():
+        os.kill(os.getpid(), 9)
+    return Workload(
+        topics=[Topic("orders", queues=2)],
+        producers=[Producers("orders", per_second=2)],
+        groups=[Group("billing", "orders", members=2)],
+    )
+"""
+
+
+def test_a_sweep_whose_worker_was_killed_continues_with_the_runs_that_it_lacks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of one run: those before the killed one are kept."""
+    monkeypatch.setattr("staticfire.pipeline.sweep.job.task_count", lambda *_: 1)
+    (tmp_path / "kills").touch()
+    path = tmp_path / "killed.py"
+    path.write_text(KILLED)
+    plan, table = SweepPlan(str(path), range(1, 5), HOURS), tmp_path / "out/runs"
+    with pytest.raises(failures_of_spark()):
         run_sweep(spark, plan, str(tmp_path / "out"))
+    kept = {row.seed: row.cpu_s for row in spark.read.parquet(str(table)).collect()}
+    assert set(kept) == {1, 2}
+    assert not (table / "_SUCCESS").exists()
+    (tmp_path / "kills").unlink()
+    assert run_sweep(spark, plan, str(tmp_path / "out")).runs == 4
+    rows = spark.read.parquet(str(table)).orderBy("run").collect()
+    assert [row.seed for row in rows] == [1, 2, 3, 4]
+    assert {row.seed: row.cpu_s for row in rows if row.seed in kept} == kept
+    assert (table / "_SUCCESS").exists()
 
 
 def test_a_cluster_whose_python_has_nothing_works_from_the_archive(workload: str, tmp_path: Path) -> None:
