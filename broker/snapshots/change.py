@@ -80,7 +80,7 @@ async def change(
 
 
 def _change_files(folder: SnapshotFolder, request: KeepSnapshot | RemoveSnapshot) -> None:
-    """Keep or remove one: the core may go on. Raises: BrokerAnswer, StorageError, OSError."""
+    """Keep or remove one; the core stays. Raises: BrokerAnswer, StorageError, OSError."""
     if isinstance(request, KeepSnapshot):
         folder.keep(request.name, request.saved_ms, request.save_id)
     else:

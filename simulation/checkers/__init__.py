@@ -1,7 +1,7 @@
 """The promises of a cluster, each checked by a class: it gets the events of a run and reports violations.
 
 - `events.py`: the events; `checker.py`: the base class; `unrest.py`: the times of faults; `rewinds.py`: queues that
-  have become shorter; `losses.py`: what an end of a broker may destroy
+  have become shorter; `older_masters.py`: brokers with two masters; `losses.py`: what an end of a broker may destroy
 - `delivery.py`: nothing lost, no duplicate without a cause, nothing early, transactions; `reaching.py`: everything
   delivered
 - `contents.py`: a message is what its producer has sent

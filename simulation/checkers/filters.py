@@ -8,6 +8,7 @@ from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
+    MasterSeen,
     MessageFound,
     OffsetSeen,
     ProcessBegan,
@@ -59,7 +60,9 @@ class FiltersKept(Checker):
     """
 
     promise = "a group gets every message that matches its tags or its condition, and no other"
-    hears = (SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetSeen, MessageFound, ProcessBegan, ProcessEnded)
+    hears = (
+        SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetSeen, MasterSeen, MessageFound, ProcessBegan, ProcessEnded,
+    )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

@@ -11,6 +11,7 @@ from staticfire.simulation.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    MasterSeen,
     MessageFound,
     ProcessBegan,
     ProcessEnded,
@@ -19,6 +20,7 @@ from staticfire.simulation.checkers.events import (
     Seen,
 )
 from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOST_MORE
+from staticfire.simulation.checkers.older_masters import OlderMasters
 from staticfire.simulation.checkers.returning import ROUTE_MS
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
@@ -47,7 +49,7 @@ class PoppedMessages(Checker):
     that is busy is called with what was popped before.
     """
 
-    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound)
+    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, MasterSeen, ProcessBegan, ProcessEnded, MessageFound)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -106,7 +108,8 @@ class HeldUntilItsTime(PoppedMessages):
 
     While a broker has no master, members can't pop, and pull from its slaves instead, as RocketMQ's do. Each of them
     pops again when it has another route, and first commits where it was: behind what others have popped meanwhile. The
-    same happens if a broker has lost all copies of its data, also the mode of the group, until that is set again.
+    same happens if a broker has lost all copies of its data, also the mode of the group, until that is set again, and if
+    a machine with a new disk takes itself for the master beside the present one.
     """
 
     promise = "a popped message is delivered to no other member before its invisible time ends"
@@ -121,6 +124,7 @@ class HeldUntilItsTime(PoppedMessages):
         self._lost_all_ms: float = inf
         """When a broker lost all copies first. Members ask any broker for the mode, for all brokers."""
         self._failed_over_ms: dict[str, int] = {}
+        self._older_masters = OlderMasters()
         self._pulled_ms: dict[tuple[str, str], int] = {}
         """When a group that pops was last called with a message that it had pulled from a broker."""
 
@@ -146,6 +150,8 @@ class HeldUntilItsTime(PoppedMessages):
 
     def went_on(self, event: RunEvent) -> None:
         match event:
+            case MasterSeen():
+                self._older_masters.see(event)
             case FaultBegan(target=who):
                 self._open[who] += 1
             case FaultEnded(at_ms, _, who):
@@ -167,6 +173,8 @@ class HeldUntilItsTime(PoppedMessages):
         failed_over_ms = self._failed_over_ms.get(taken.broker, -ROUTE_MS)
         pulled_ms = self._pulled_ms.get((group, taken.broker), -1)
         if self._lost_all_ms <= pulled_ms and popped_ms <= pulled_ms + ROUTE_MS:
+            return True
+        if self._older_masters.were_beside(popped_ms, ROUTE_MS):
             return True
         was_pulled = gone_ms is not None and pulled_ms >= gone_ms
         return (was_pulled and popped_ms <= failed_over_ms + ROUTE_MS) or any(

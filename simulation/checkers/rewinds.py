@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 
 from staticfire.simulation.checkers.events import (
     CallBegan,
+    MasterSeen,
     MessageFound,
     OffsetSeen,
     ProcessBegan,
@@ -21,6 +22,7 @@ from staticfire.simulation.checkers.events import (
     SendBegan,
 )
 from staticfire.simulation.checkers.losses import SHORTENING
+from staticfire.simulation.checkers.older_masters import OlderMasters
 from staticfire.simulation.workload.description import Workload
 
 # Counted from the start of the broker: members find their locks, rebalance, and request offsets again.
@@ -66,7 +68,8 @@ class PassedOffsets:
 
     They pass messages that don't match up to the end of the queue, and no event tells how far. So each event that shows
     how long a queue is counts: a response to a producer, a call of any group, an offset. A message that is stored later
-    than that, but at a lower offset, is one that they may skip. What was stored before, and survived, isn't.
+    than that, but at a lower offset, is one that they may skip. What was stored before, and survived, isn't. An older
+    master that still runs beside the present one shows no ends: what is stored meanwhile may be skipped.
     """
 
     def __init__(self) -> None:
@@ -77,6 +80,7 @@ class PassedOffsets:
         self._ends: dict[QueuePlace, tuple[list[int], list[int]]] = {}
         """When a queue was longer than ever before, and its end then."""
         self._shortened_ms: dict[str, list[int]] = {}
+        self._older_masters = OlderMasters()
 
     def see(self, event: RunEvent) -> None:
         """Process what shows the end of a queue, and ends of brokers."""
@@ -95,6 +99,8 @@ class PassedOffsets:
                 self._note_end(at_ms, place, max(offset, end))
             case ProcessEnded(at_ms=at_ms, who=who, how=how) if how in SHORTENING:
                 self._shortened_ms.setdefault(who, []).append(at_ms)
+            case MasterSeen():
+                self._older_masters.see(event)
             case _:
                 pass
 
@@ -112,6 +118,9 @@ class PassedOffsets:
             count = bisect_right(shortened_ms, self._acknowledged_ms[found.name])
         if not count:
             return False
+        stored_ms = self._acknowledged_ms.get(found.name)
+        if stored_ms is not None and self._older_masters.were_beside(stored_ms, 0, found.place[0]):
+            return True
         from_ms = max(self._began_ms.get(found.name, 0), shortened_ms[count - 1])
         times, ends = self._ends.get(found.place, ([], []))
         known = bisect_left(times, from_ms)

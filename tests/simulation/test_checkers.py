@@ -15,6 +15,7 @@ from staticfire.simulation.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    MasterSeen,
     MessageFound,
     NotSettled,
     OffsetSeen,
@@ -209,6 +210,22 @@ def test_members_pull_when_a_broker_has_lost_the_mode_of_their_group(
     calls = [popped(1, 5_000, 5_000, "billing-2"), popped(2, 5_010, 5_010)]
     events = sorted([*BEGINNING, lost, pulled, *calls], key=lambda event: event.at_ms)
     assert bool(said(HeldUntilItsTime(SYNC), events)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("epochs", "is_said"),
+    [((2, 0), False), ((2, 2), True), ((0, 2), True)],
+    ids=["a machine with a new disk", "the same master", "the first slave has joined"],
+)
+def test_members_may_pull_when_a_machine_takes_itself_for_the_master_beside_it(
+    epochs: tuple[int, int], is_said: bool
+) -> None:
+    masters = [MasterSeen(900 + number, "broker-b", f"b-{number}", epoch) for number, epoch in enumerate(epochs)]
+    calls = [popped(1, 5_000, 5_000, "billing-2"), popped(2, 5_010, 5_010)]
+    events = sorted([*BEGINNING, *masters, *calls], key=lambda event: event.at_ms)
+    assert bool(said(HeldUntilItsTime(SYNC), events)) is is_said
+    late = [popped(1, 99_000, 99_000, "billing-2"), popped(2, 99_010, 99_010)]
+    assert said(HeldUntilItsTime(SYNC), sorted([*BEGINNING, *masters, *late], key=lambda event: event.at_ms))
 
 
 def test_a_message_that_lies_there_twice_is_two_messages() -> None:

@@ -10,6 +10,7 @@ from staticfire.protocol.sql92.filters import compile_filter
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
+    MasterSeen,
     MessageFound,
     OffsetSeen,
     ProcessBegan,
@@ -137,6 +138,15 @@ def test_who_consumed_what_only_the_replaced_master_had_may_have_passed_what_the
     if is_there:
         events.append(MessageFound(89, "web/1", PLACE, 7))
     assert is_reported(*events, offset=offset) is is_said
+
+
+@pytest.mark.parametrize(("thaws_ms", "is_said"), [(62, False), (60, True)])
+def test_members_may_pass_what_is_stored_while_the_replaced_master_still_takes_itself_for_one(
+    thaws_ms: int, is_said: bool
+) -> None:
+    """It stores messages until it knows of its successor, and no event shows how far its queues grow."""
+    masters = [MasterSeen(at_ms, "broker-a", f"a-{epoch}", epoch) for at_ms, epoch in ((51, 2), (52, 1), (thaws_ms, 1))]
+    assert is_reported(*masters, red(60), answered(61, "web/2", 5)) is is_said
 
 
 def test_what_was_stored_before_and_has_survived_is_not_passed_over() -> None:
