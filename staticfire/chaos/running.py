@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING
 
 from staticfire.chaos.connections import connections
@@ -133,18 +133,21 @@ class ProgramRun:
                 stderr=None if self._program.shows_output else subprocess.STDOUT,
                 start_new_session=True,
             )
-            watch = asyncio.create_task(self._injection.watch())
             left: dict[tuple[str, str], int] = {}
+            limit_ms = 0
             try:
+                self._injection.start()
                 exit_code = await self._wait(process, self._program.limit_s)
+                if exit_code is None:
+                    limit_ms = self._clock.wall_ms()
                 await self._injection.finish()
                 if exit_code is None and not self._stop.is_set():
                     left = await self._settled()
             finally:
-                watch.cancel()
-                await asyncio.gather(watch, return_exceptions=True)
+                await self._injection.stop()
                 await self._end(process)
-            return await self._gathered(exit_code, began_ms, left, output)
+            evidence = await self._gathered(exit_code, began_ms, left, output)
+            return replace(evidence, limit_ms=limit_ms)
 
     async def _wait(self, process: "subprocess.Popen[bytes]", limit_s: float) -> int | None:
         """Wait for the end of a command; return its exit code, or None at the limit or if the user has stopped it."""
