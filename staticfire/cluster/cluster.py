@@ -207,6 +207,8 @@ class Cluster(ClusterFacts):  # house: a few lines for each operation of a clust
     release_copy = waiting(RunningCluster.release_copy)
     delay_copy = waiting(RunningCluster.delay_copy)
     _run_all = waiting(RunningCluster.run_all)
+    _end_hooks = waiting(RunningCluster.end_hooks)
+    _access_copy = waiting(RunningCluster.access_copy)
     _open_control = waiting(RunningCluster.open_control)
 
     # -- start and stop ------------------------------------------------------------------------------------------

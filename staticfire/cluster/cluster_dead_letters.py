@@ -90,7 +90,11 @@ class ClusterDeadLetters(Face[RunningDeadLetters]):
         Return a function that ends this. The end of the cluster ends it, too.
         """
         thread, target = self._thread_and_object()
-        return thread.submit(target.follow(hook, from_start)).cancel
+        following = thread.submit(target.follow(hook, from_start))
+        ends = self._cluster._thread_and_object()[1].hook_ends
+        ends[following.cancel] = None
+        following.add_done_callback(lambda _: ends.pop(following.cancel, None))
+        return following.cancel
 
     def _thread_and_object(self) -> tuple[LoopThread, RunningDeadLetters]:
         thread, running = self._cluster._thread_and_object()
