@@ -195,11 +195,12 @@ class FaultInjection:
         """Kill a broker. When it is back, give it the rules that haven't hit."""
         await self._journals.read()
         await self._count()
-        words = injected.fault.words
-        self._journals.restarted(broker)
-        await self._add(injected, words)
+        # What it records from here on may be lost, whether or not this task still runs when it is killed.
+        self._journals.gaps.add(broker)
+        await self._add(injected, injected.fault.words)
         if injected.problem:
             return
+        await self._journals.restarted(broker)
         injected.hits = 1
         while broker not in self._cluster.pids:
             await pause_between_looks(LOOK_MS)
