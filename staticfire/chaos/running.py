@@ -24,6 +24,7 @@ from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
 from staticfire.client import ClientSettings, MessageQueue
 from staticfire.cluster.cluster import Cluster
+from staticfire.launch.environment import environment_of
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.service import pause_between_looks
@@ -168,18 +169,10 @@ class ProgramRun:
         process.wait()
 
     def _environment(self) -> dict[str, str]:
-        environment = {
-            **self._program.environment,
-            "NAMESRV_ADDR": self._cluster.namesrv,
-            "STATICFIRE_CONTROL": self._cluster.control,
-        }
-        # An endpoint of the surrounding environment belongs to another cluster.
-        environment.pop("ROCKETMQ_ENDPOINT", None)
-        if self._program.grpc:
-            environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
-        if self._settings.tls:
-            environment["STATICFIRE_TLS_ENABLE"] = "true"
-        return environment
+        cluster, grpc = self._cluster, self._cluster.grpc_endpoint if self._program.grpc else ""
+        return environment_of(
+            self._program.environment, cluster.namesrv, control=cluster.control, grpc=grpc, tls=bool(self._settings.tls)
+        )
 
     # -- what the brokers saw ------------------------------------------------------------------------------------
 
