@@ -25,6 +25,7 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import TOOLS_GROUP, retry_topic
 from staticfire.protocol.times import UptimeMs
 from staticfire.testing.progress import QueueLeft, ends_of_returned, left_text, queues_left
+from staticfire.testing.sent import IN_QUEUE_S_MAX, SentEnds, missing_text
 from staticfire.testing.waits import WAIT_S, NotYet, comes_true
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class RunningRocketMQ:
         self._opening = asyncio.Lock()
         self._topics: list[str] = []
         self._groups: set[str] = set()
+        self._is_real = settings.protocol == "rocketmq"
+        self._sent = SentEnds()
 
     def group_name(self, name: str) -> str:
         """Return the name for a consumer group of this test. On a shared cluster, the group is deleted at its end."""
@@ -97,10 +100,19 @@ class RunningRocketMQ:
     async def send(self, topic: str, *bodies: bytes | str | Message) -> list[SendResult]:
         """Send bodies or whole messages to a topic, one after another. Raises: as `Producer.send`."""
         producer = await self._opened(Producer, lambda client: Producer(PRODUCER_GROUP, client=client))
-        return [await producer.send(_message(topic, body)) for body in bodies]
+        results = []
+        for body in bodies:
+            message = _message(topic, body)
+            results.append(await producer.send(message))
+            if self._is_real:
+                self._sent.note(message, results[-1])
+        return results
 
     async def messages(self, topic: str, tags: str = "*", messages_max: int = MESSAGES_MAX) -> list[ReceivedMessage]:
-        """Return the stored messages of a topic, oldest first; none if it doesn't exist. This changes no offset."""
+        """Return the stored messages of a topic, oldest first; none if it doesn't exist. This changes no offset.
+
+        Raises: NotYet (a real cluster has accepted a message of this test, and doesn't put it into its queue).
+        """
         from staticfire.client.admin.peek import peek_messages
 
         reader = await self._reader()
@@ -108,6 +120,7 @@ class RunningRocketMQ:
             queues = await reader.queues(topic)
         except TopicNotFound:
             return []
+        await self._sent_are_in_queues(topic)
         return await peek_messages(reader, queues, messages_max, tags=tags)
 
     # -- conditions ----------------------------------------------------------------------------------------------
@@ -244,8 +257,28 @@ class RunningRocketMQ:
             queues = await reader.queues(topic)
         except TopicNotFound:
             return None
+        await self._sent_are_in_queues(topic)
         ends = await asyncio.gather(*(reader.max_offset(queue) for queue in queues))
         return dict(zip(queues, ends, strict=True))
+
+    async def _sent_are_in_queues(self, topic: str) -> None:
+        """On a real cluster, wait until what this test has sent to a topic can be read. Raises: NotYet."""
+        wanted = self._sent.of_topic(topic)
+        if not wanted:
+            return
+        reader, found = await self._reader(), dict[MessageQueue, int]()
+
+        async def are_there() -> bool:
+            nonlocal found
+            found = dict(zip(wanted, await asyncio.gather(*map(reader.max_offset, wanted)), strict=True))
+            return all(found[queue] >= end for queue, end in wanted.items())
+
+        try:
+            if not await comes_true(are_there, IN_QUEUE_S_MAX, self.clock, self.pause):
+                words = f"{topic}: sent messages aren't in their queue after {IN_QUEUE_S_MAX:g} s"
+                raise NotYet(f"{words}: {missing_text(wanted, found)}")
+        finally:
+            self._sent.forget(topic)
 
     async def _group(self, group: str) -> "GroupView | None":
         try:
