@@ -17,7 +17,6 @@ from staticfire.runtime.live import live_machine
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.testing.rocketmq import RocketMQ
 from staticfire.testing.running_rocketmq import RunningRocketMQ
-from staticfire.testing.target import TARGET
 
 PROBE_MS = 3_000
 
@@ -41,8 +40,8 @@ class RealTarget:
         except NetworkError as error:
             thread.close()
             raise NetworkError(
-                f"the cluster that tests must use ({TARGET} or --rocketmq-target): {error}; without them, tests start "
-                "their own"
+                f"the cluster that tests must use (ROCKETMQ_TARGET or --rocketmq-target): {error}; without them, tests "
+                "start their own"
             ) from None
         except BaseException:
             thread.close()

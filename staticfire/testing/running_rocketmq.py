@@ -25,7 +25,7 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import TOOLS_GROUP, retry_topic
 from staticfire.protocol.times import UptimeMs
 from staticfire.testing.progress import QueueLeft, ends_of_returned, left_text, queues_left
-from staticfire.testing.sent import IN_QUEUE_S_MAX, SentEnds, missing_text
+from staticfire.testing.sent import SentEnds
 from staticfire.testing.waits import WAIT_S, NotYet, comes_true
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class RunningRocketMQ:
             queues = await reader.queues(topic)
         except TopicNotFound:
             return []
-        await self._sent_are_in_queues(topic)
+        await self._sent.wait_in_queues(topic, reader, self.clock, self.pause)
         return await peek_messages(reader, queues, messages_max, tags=tags)
 
     # -- conditions ----------------------------------------------------------------------------------------------
@@ -257,28 +257,9 @@ class RunningRocketMQ:
             queues = await reader.queues(topic)
         except TopicNotFound:
             return None
-        await self._sent_are_in_queues(topic)
+        await self._sent.wait_in_queues(topic, reader, self.clock, self.pause)
         ends = await asyncio.gather(*(reader.max_offset(queue) for queue in queues))
         return dict(zip(queues, ends, strict=True))
-
-    async def _sent_are_in_queues(self, topic: str) -> None:
-        """On a real cluster, wait until what this test has sent to a topic can be read. Raises: NotYet."""
-        wanted = self._sent.of_topic(topic)
-        if not wanted:
-            return
-        reader, found = await self._reader(), dict[MessageQueue, int]()
-
-        async def are_there() -> bool:
-            nonlocal found
-            found = dict(zip(wanted, await asyncio.gather(*map(reader.max_offset, wanted)), strict=True))
-            return all(found[queue] >= end for queue, end in wanted.items())
-
-        try:
-            if not await comes_true(are_there, IN_QUEUE_S_MAX, self.clock, self.pause):
-                words = f"{topic}: sent messages aren't in their queue after {IN_QUEUE_S_MAX:g} s"
-                raise NotYet(f"{words}: {missing_text(wanted, found)}")
-        finally:
-            self._sent.forget(topic)
 
     async def _group(self, group: str) -> "GroupView | None":
         try:

@@ -4,9 +4,16 @@ Its broker responds to a send when the message is in the commit log. It puts the
 later, or many on a busy machine: a test that reads the queue at once doesn't find it. RocketMQ: ReputMessageService.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from staticfire.client import Message, MessageQueue, SendResult
+from staticfire.runtime.machine import Clock
+from staticfire.testing.waits import NotYet, comes_true
+
+if TYPE_CHECKING:
+    from staticfire.client import PullConsumer
 
 IN_QUEUE_S_MAX = 30.0
 """How long such a broker may take."""
@@ -24,20 +31,30 @@ class SentEnds:
         if not is_delayed:
             self._ends[result.queue] = max(self._ends.get(result.queue, 0), result.queue_offset + 1)
 
-    def of_topic(self, topic: str) -> dict[MessageQueue, int]:
-        """Return the ends of a topic's queues that weren't forgotten yet."""
-        return {queue: end for queue, end in self._ends.items() if queue.topic == topic}
+    async def wait_in_queues(
+        self, topic: str, reader: "PullConsumer", clock: Clock, pause: Callable[[float], Awaitable[None]]
+    ) -> None:
+        """Wait until the messages sent to a topic are in their queues. `pause`: sleeps for seconds. Raises: NotYet."""
+        wanted = {queue: end for queue, end in self._ends.items() if queue.topic == topic}
+        if not wanted:
+            return
+        found: dict[MessageQueue, int] = {}
 
-    def forget(self, topic: str) -> None:
-        """Forget a topic: its queues have reached these ends, or never will."""
-        for queue in self.of_topic(topic):
-            del self._ends[queue]
+        async def are_there() -> bool:
+            nonlocal found
+            found = dict(zip(wanted, await asyncio.gather(*map(reader.max_offset, wanted)), strict=True))
+            return all(found[queue] >= end for queue, end in wanted.items())
 
-
-def missing_text(wanted: Mapping[MessageQueue, int], found: Mapping[MessageQueue, int]) -> str:
-    """Describe the queues that end before the last message that was sent."""
-    return "; ".join(
-        f"{queue.broker_name}/{queue.queue_id} ends at {found.get(queue, 0)}, and the last message sent is at {end - 1}"
-        for queue, end in wanted.items()
-        if found.get(queue, 0) < end
-    )
+        try:
+            if not await comes_true(are_there, IN_QUEUE_S_MAX, clock, pause):
+                late = [queue for queue, end in wanted.items() if found[queue] < end]
+                words = "; ".join(
+                    f"{queue.broker_name}/{queue.queue_id} ends at {found[queue]}, and the last message sent is at "
+                    f"{wanted[queue] - 1}"
+                    for queue in late
+                )
+                raise NotYet(f"{topic}: sent messages aren't in their queues after {IN_QUEUE_S_MAX:g} s: {words}")
+        finally:
+            # The queues have reached these ends, or never will: nothing waits for them again.
+            for queue in wanted:
+                self._ends.pop(queue, None)

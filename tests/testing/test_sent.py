@@ -8,7 +8,7 @@ import staticfire.client
 from staticfire import ClientSettings, Cluster, Message, MessageQueue, PullConsumer
 from staticfire.client.cluster.pull_answers import PullResult
 from staticfire.runtime.loop_thread import LoopThread
-from staticfire.testing import running_rocketmq
+from staticfire.testing import sent
 from staticfire.testing.running_rocketmq import RunningRocketMQ
 from staticfire.testing.waits import NotYet
 
@@ -61,7 +61,7 @@ def test_message_that_never_gets_into_its_queue_is_an_error(
     late: tuple[LoopThread, RunningRocketMQ], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread, running = late
-    monkeypatch.setattr(running_rocketmq, "IN_QUEUE_S_MAX", 0.01)
+    monkeypatch.setattr(sent, "IN_QUEUE_S_MAX", 0.01)
     thread.call(running.send("orders-1", "1"))
     LateQueues.looks_left = 1_000
     with pytest.raises(NotYet, match="broker-a/0 ends at 0, and the last message sent is at 0"):
