@@ -169,9 +169,13 @@ class ProgramRun:
         process.wait()
 
     def _environment(self) -> dict[str, str]:
-        cluster, grpc = self._cluster, self._cluster.grpc_endpoint if self._program.grpc else ""
         return environment_of(
-            self._program.environment, cluster.namesrv, control=cluster.control, grpc=grpc, tls=bool(self._settings.tls)
+            self._program.environment,
+            self._cluster.namesrv,
+            control=self._cluster.control,
+            grpc=self._cluster.grpc_endpoint if self._program.grpc else "",
+            tls=bool(self._settings.tls),
+            chaos=True,
         )
 
     # -- what the brokers saw ------------------------------------------------------------------------------------

@@ -104,7 +104,12 @@ def test_cluster_starts_beside_a_variable_of_another_program() -> None:
 
 def test_programs_get_the_addresses_of_one_cluster() -> None:
     outer = environment_of(
-        {"PATH": "/bin"}, "10.0.0.1:9876", control="http://10.0.0.1:8082", token="s3cret", grpc="10.0.0.1:8081"
+        {"PATH": "/bin"},
+        "10.0.0.1:9876",
+        control="http://10.0.0.1:8082",
+        token="s3cret",
+        grpc="10.0.0.1:8081",
+        chaos=True,
     )
     assert outer == {
         "PATH": "/bin",
@@ -112,6 +117,7 @@ def test_programs_get_the_addresses_of_one_cluster() -> None:
         "STATICFIRE_CONTROL": "http://10.0.0.1:8082",
         "STATICFIRE_CONTROL_TOKEN": "s3cret",
         "ROCKETMQ_ENDPOINT": "10.0.0.1:8081",
+        "STATICFIRE_CHAOS": "true",
     }
     assert environment_of(outer, "127.0.0.1:9876") == {"PATH": "/bin", "NAMESRV_ADDR": "127.0.0.1:9876"}
     inner = environment_of(outer, "127.0.0.1:9876", control="http://127.0.0.1:1", tls=True)
