@@ -9,6 +9,7 @@ A fork copies this object, but no thread. In the child process, every call is re
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from functools import partial
@@ -60,13 +61,15 @@ class LoopThread:
                 f"{self.owner}: a call from its own event loop would wait for itself; await the asyncio method there"
             )
         future = self.submit(coroutine)
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             return future.result(timeout_s)
         except BaseException as error:
             if future.done():
                 raise
             self.cancel(future)
-            if isinstance(error, TimeoutError):
+            # A signal handler of the program may raise a TimeoutError of its own here, at any time.
+            if isinstance(error, TimeoutError) and until_s is not None and time.monotonic() >= until_s:
                 raise AnswerTimeout(f"{self.owner}: not done within {timeout_s:g} s") from None
             raise
 

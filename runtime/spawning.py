@@ -20,6 +20,8 @@ BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM = "staticfire.broker", "static
 SIBLINGS_PROGRAM = "staticfire.runtime.siblings"
 # The extension module that forks; see _siblings.c.
 FORKING = "staticfire.runtime._siblings"
+# The last part of the folder with the compiled modules of Python's library.
+DYNLOAD = "lib-dynload"
 # How long a process that imports for others may take until they are forked.
 FORK_TIMEOUT_S = 30
 # The longest pause between two looks whether a forked process has ended.
@@ -219,11 +221,17 @@ def interpreter() -> list[str]:
 def child_environment() -> dict[str, str]:
     """Return our environment, with the module path that `site` would have found.
 
+    Python puts these folders before its own library. So that comes first here: a folder of the user may have a
+    `queue.py`, and an old package an `enum.py`.
+
     Servers may write bytecode, even if this process may not. pip wrote it at installation, but a checkout has none, and
     starting without it takes three times as long.
     """
     home = os.path.dirname(sys.modules["staticfire"].__path__[0])
-    path = [home, *(entry for entry in sys.path if os.path.isabs(entry) and entry != home)]
+    library = os.path.dirname(os.__file__)
+    libraries = [entry for entry in sys.path if entry == library or os.path.basename(entry) == DYNLOAD]
+    others = [entry for entry in sys.path if os.path.isabs(entry) and entry not in (home, *libraries)]
+    path = [*libraries, home, *others]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment

@@ -121,10 +121,8 @@ async def inject(cluster: AsyncCluster, tails: JournalTails, given: argparse.Nam
         injection = FaultInjection(cluster, tails, plan(seed, usage, MILD, only, RARE))
         seed += 1
         await injection.prepare()
-        watch = asyncio.create_task(injection.watch())
+        injection.start()
         await asyncio.sleep(max(0.0, began_s + window_s - time.monotonic()))
-        watch.cancel()
-        await asyncio.gather(watch, return_exceptions=True)
         await injection.finish()
         injected += sum(one.hits > 0 for one in injection.injected)
         tails.forget()

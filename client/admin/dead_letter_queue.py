@@ -65,6 +65,19 @@ class _Span(msgspec.Struct):
     resent_to: int
 
 
+class _Begin(NamedTuple):
+    """The oldest offset of a queue, and when its message was stored; None: it has none."""
+
+    first: int
+    stored_ms: int | None
+
+    def is_of_another_queue(self, before: "_Begin | None") -> bool:
+        """Return whether the cluster was reset since an earlier look: then its offsets begin again."""
+        if before is None or self.first != before.first:
+            return before is not None and self.first < before.first
+        return None not in (self.stored_ms, before.stored_ms) and self.stored_ms != before.stored_ms
+
+
 class LettersPart(NamedTuple):
     """Some dead letters of a group, and the number of all."""
 
@@ -152,10 +165,15 @@ class DeadLetterQueue(ClientService):
     async def follow(self, from_start: bool = False) -> AsyncIterator[DeadLetter]:
         """Yield each message that dies, for ever: those from now on, or all. It waits for unreachable brokers."""
         next_offsets: dict[MessageQueue, int] = {}
+        begins: dict[MessageQueue, _Begin] = {}
         is_late = from_start
         while True:
             try:
                 for span in await self._spans(must_be_known=False):
+                    begin = _Begin(span.first, await self._reader.earliest_stored_ms(span.queue))
+                    if begin.is_of_another_queue(begins.get(span.queue)):
+                        next_offsets[span.queue] = span.first
+                    begins[span.queue] = begin
                     start = next_offsets.get(span.queue, span.first if is_late else span.end)
                     start = start if span.first <= start <= span.end else span.first  # The topic was created again.
                     async for letter in self._read(span, start, span.end):

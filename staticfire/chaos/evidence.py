@@ -74,6 +74,8 @@ class Evidence:
     """The user has stopped the program, so it had no time to finish anything, or the condition's command."""
     at_rest_is_late: bool = False
     """The condition's command was still running at its limit."""
+    limit_ms: int = 0
+    """When the limit was reached: then all faults end, and the settling time begins. 0: the program ended before."""
 
     @property
     def seconds(self) -> float:

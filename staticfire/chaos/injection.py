@@ -6,7 +6,7 @@ servers have counted a hit of its rule, or if its member has joined the group.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,10 @@ class FaultInjection:
             if injected.fault.begin is None:
                 await self._add(injected, injected.fault.words)
 
+    def start(self) -> None:
+        """Begin to watch for the moments of the other faults, until `finish` or `stop`."""
+        self._own(self.watch())
+
     async def watch(self) -> None:
         """Carry out the other faults, each when its beginning is reached. Return when all were started."""
         waiting = [injected for injected in self.injected if injected.fault.begin is not None]
@@ -82,16 +86,15 @@ class FaultInjection:
             await (self._journals.read() if needs_sends else self._journals.read_events())
             for injected in [one for one in waiting if self._has_begun(one.fault.begin)]:
                 waiting.remove(injected)
-                task = asyncio.create_task(self._carry_out(injected))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._own(self._carry_out(injected))
             await pause_between_looks(LOOK_MS)
 
     async def finish(self) -> None:
-        """End all faults, and count the hits. Raises: FaultNotUndone (a killed process can't be restarted)."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End all faults, and count the hits; none begins later.
+
+        Raises: FaultNotUndone (a killed process can't be restarted).
+        """
+        await self.stop()
         await self._count()
         left: FaultNotUndone | None = None
         try:
@@ -104,6 +107,17 @@ class FaultInjection:
             await self._remove(injected)
         if left is not None:
             raise left
+
+    async def stop(self) -> None:
+        """Begin no further fault, and wait for none that has begun. Rules stay."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _own(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     # -- one fault -----------------------------------------------------------------------------------------------
 
@@ -181,11 +195,12 @@ class FaultInjection:
         """Kill a broker. When it is back, give it the rules that haven't hit."""
         await self._journals.read()
         await self._count()
-        words = injected.fault.words
-        self._journals.restarted(broker)
-        await self._add(injected, words)
+        # What it records from here on may be lost, whether or not this task still runs when it is killed.
+        self._journals.gaps.add(broker)
+        await self._add(injected, injected.fault.words)
         if injected.problem:
             return
+        await self._journals.restarted(broker)
         injected.hits = 1
         while broker not in self._cluster.pids:
             await pause_between_looks(LOOK_MS)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING
 
 from staticfire.chaos.connections import connections
@@ -24,6 +24,7 @@ from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
 from staticfire.client import ClientSettings, MessageQueue
 from staticfire.cluster.cluster import Cluster
+from staticfire.launch.environment import environment_of
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.service import pause_between_looks
@@ -133,18 +134,21 @@ class ProgramRun:
                 stderr=None if self._program.shows_output else subprocess.STDOUT,
                 start_new_session=True,
             )
-            watch = asyncio.create_task(self._injection.watch())
             left: dict[tuple[str, str], int] = {}
+            limit_ms = 0
             try:
+                self._injection.start()
                 exit_code = await self._wait(process, self._program.limit_s)
+                if exit_code is None:
+                    limit_ms = self._clock.wall_ms()
                 await self._injection.finish()
                 if exit_code is None and not self._stop.is_set():
                     left = await self._settled()
             finally:
-                watch.cancel()
-                await asyncio.gather(watch, return_exceptions=True)
+                await self._injection.stop()
                 await self._end(process)
-            return await self._gathered(exit_code, began_ms, left, output)
+            evidence = await self._gathered(exit_code, began_ms, left, output)
+            return replace(evidence, limit_ms=limit_ms)
 
     async def _wait(self, process: "subprocess.Popen[bytes]", limit_s: float) -> int | None:
         """Wait for the end of a command; return its exit code, or None at the limit or if the user has stopped it."""
@@ -165,18 +169,14 @@ class ProgramRun:
         process.wait()
 
     def _environment(self) -> dict[str, str]:
-        environment = {
-            **self._program.environment,
-            "NAMESRV_ADDR": self._cluster.namesrv,
-            "STATICFIRE_CONTROL": self._cluster.control,
-        }
-        # An endpoint of the surrounding environment belongs to another cluster.
-        environment.pop("ROCKETMQ_ENDPOINT", None)
-        if self._program.grpc:
-            environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
-        if self._settings.tls:
-            environment["STATICFIRE_TLS_ENABLE"] = "true"
-        return environment
+        return environment_of(
+            self._program.environment,
+            self._cluster.namesrv,
+            control=self._cluster.control,
+            grpc=self._cluster.grpc_endpoint if self._program.grpc else "",
+            tls=bool(self._settings.tls),
+            chaos=True,
+        )
 
     # -- what the brokers saw ------------------------------------------------------------------------------------
 

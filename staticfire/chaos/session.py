@@ -1,6 +1,7 @@
 """All runs of one command: first in calm weather, then one for each seed, then the shrinking of what failed."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -103,7 +104,8 @@ class RunChecks:
             missing = NO_TOPIC in evidence.output
             return f"the command fails without any fault: exit code {evidence.exit_code}{TOPIC_HINT if missing else ''}"
         if used_in(evidence).is_empty:
-            return "no topic was used, so nothing can be tested; does it connect to NAMESRV_ADDR?"
+            when = " before the limit" if evidence.limit_ms else ""
+            return f"no topic was used{when}, so nothing can be tested; does it connect to NAMESRV_ADDR?"
         for each in self.each:
             if (why := no_match(each, evidence)) is not None:
                 return f"--each '{each}' matches nothing: {why}"
@@ -126,9 +128,14 @@ def because_of_faults(found: Sequence[Broken], evidence: Evidence) -> list[Broke
 
 
 def used_in(evidence: Evidence) -> Usage:
-    """Return what a program has used, also before the last reset of the cluster."""
+    """Return what a program has used until the limit, also before the last reset of the cluster.
+
+    All faults end at the limit, so none can wait for what the program does later.
+    """
+    until_ms = evidence.limit_ms or math.inf
     events, requests = (
-        [*old, *new] for old, new in zip(evidence.earlier, (evidence.events, evidence.requests), strict=True)
+        [one for one in (*old, *new) if one.real_ms <= until_ms]
+        for old, new in zip(evidence.earlier, (evidence.events, evidence.requests), strict=True)
     )
     return learn(events, requests, {record.broker for record in events})
 

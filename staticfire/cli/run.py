@@ -16,6 +16,7 @@ import click
 
 from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
+from staticfire.launch.environment import environment_of
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import (
     EXIT_CLUSTER_FAILED,
@@ -60,15 +61,15 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
 
 def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
     """Run the command to its end; return its exit code."""
-    environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
-    if stand.control.token:
-        environment["STATICFIRE_CONTROL_TOKEN"] = stand.control.token
-    # Within another `run`, the endpoint of its environment belongs to the outer cluster.
-    environment.pop("ROCKETMQ_ENDPOINT", None)
-    if (endpoint := stand.cluster.plan.grpc_endpoint) is not None:
-        environment["ROCKETMQ_ENDPOINT"] = endpoint
-    if stand.cluster.client_tls is not None:
-        environment["STATICFIRE_TLS_ENABLE"] = "true"
+    cluster = stand.cluster
+    environment = environment_of(
+        os.environ,
+        cluster.namesrv,
+        control=stand.control_url,
+        token=stand.control.token,
+        grpc=cluster.plan.grpc_endpoint or "",
+        tls=cluster.client_tls is not None,
+    )
     try:
         process = subprocess.Popen(command, env=environment)
     except FileNotFoundError:

@@ -207,6 +207,8 @@ class Cluster(ClusterFacts):  # house: a few lines for each operation of a clust
     release_copy = waiting(RunningCluster.release_copy)
     delay_copy = waiting(RunningCluster.delay_copy)
     _run_all = waiting(RunningCluster.run_all)
+    _end_hooks = waiting(RunningCluster.end_hooks)
+    _access_copy = waiting(RunningCluster.access_copy)
     _open_control = waiting(RunningCluster.open_control)
 
     # -- start and stop ------------------------------------------------------------------------------------------
@@ -216,7 +218,11 @@ class Cluster(ClusterFacts):  # house: a few lines for each operation of a clust
         try:
             thread.call(self._start())
         except BaseException:
-            thread.close()
+            try:
+                if thread.error is None:
+                    thread.call(self._stop_started())
+            finally:
+                thread.close()
             raise
         return self
 
@@ -236,7 +242,11 @@ class Cluster(ClusterFacts):  # house: a few lines for each operation of a clust
         try:
             await asyncio.wrap_future(thread.submit(self._start()))
         except BaseException:
-            thread.close()
+            try:
+                if thread.error is None:
+                    await asyncio.wrap_future(thread.submit(self._stop_started()))
+            finally:
+                thread.close()
             raise
         return self.aio
 
@@ -263,14 +273,23 @@ class Cluster(ClusterFacts):  # house: a few lines for each operation of a clust
     async def _start(self) -> None:
         """Start the cluster. If that fails, remove everything that was started."""
         try:
-            self._running = RunningCluster(await self._start_servers(), self._stack)
+            running = RunningCluster(await self._start_servers(), self._stack)
             if self._wanted.failover == "auto":
                 from staticfire.launch.failover_loop import failing_over  # here, since few clusters need it
 
-                await self._stack.enter_async_context(failing_over(self._running.cluster))
+                await self._stack.enter_async_context(failing_over(running.cluster))
         except BaseException:
             await self._stack.aclose()
             raise
+        self._running = running
+
+    async def _stop_started(self) -> None:
+        """Stop the cluster whose start was interrupted. Processes start without a pause in which it could be cancelled.
+
+        The caller is interrupted, but this runs only when that step of the start is over.
+        """
+        if self._running is not None:
+            await self._stop()
 
     async def _stop(self) -> None:
         self._running = None

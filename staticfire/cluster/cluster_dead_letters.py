@@ -106,6 +106,9 @@ class ClusterDeadLetters(Face[RunningDeadLetters]):
         """
         thread, target = self._thread_and_object()
         following = thread.submit(target.follow(hook, from_start))
+        ends = self._cluster._thread_and_object()[1].hook_ends
+        ends[following.cancel] = None
+        following.add_done_callback(lambda _: ends.pop(following.cancel, None))
 
         def stop() -> None:
             following.cancel()

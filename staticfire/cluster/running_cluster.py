@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
+    from staticfire.cluster.access_copy import AccessCopy
     from staticfire.control.whole_cluster import KnownBrokers
     from staticfire.failover.replicas import Failover, ReplicaAdmin
     from staticfire.launch.embedded import EmbeddedCluster
@@ -40,6 +41,8 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         self.cluster = cluster
         self._stack = stack
         self._kept_pool: ConnectionPool | None = None
+        self.hook_ends: dict[Callable[[], object], None] = {}
+        """What ends the hooks that the program has given: one function for each that hasn't ended."""
 
     # -- topics and groups ---------------------------------------------------------------------------------------
 
@@ -127,7 +130,19 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         in the broker's thread; an exception of the function is logged. Return a function that ends this.
         Raises: ClientError (the brokers are processes).
         """
-        return self._brokers_here("on_sent_back").on_sent_back(hook)
+        end_at_brokers = self._brokers_here("on_sent_back").on_sent_back(hook)
+
+        def end() -> None:
+            self.hook_ends.pop(end, None)
+            end_at_brokers()
+
+        self.hook_ends[end] = None
+        return end
+
+    async def end_hooks(self) -> None:
+        """Call no hook of the program any more: for the next test."""
+        for end in list(self.hook_ends):
+            end()
 
     async def reset(self) -> dict[str, Any]:
         """Delete all messages, topics, groups and offsets; return which. Fault rules end, and slaves copy again.
@@ -361,6 +376,16 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
 
         async with Admin(self.cluster.namesrv, self.client_settings) as admin:
             yield AccessAdmin(admin)
+
+    async def access_copy(self) -> "AccessCopy":
+        """Return what brokers store about users, to be compared with a later copy.
+
+        Raises: ClientError (a broker has no master), BrokerAnswer, NetworkError.
+        """
+        from staticfire.cluster.access_copy import access_copy
+
+        async with self.kept_pool() as pool:
+            return await access_copy(pool, await self._masters(pool))
 
     async def _with_admin(self, call: "Callable[[Admin], Awaitable[T]]") -> T:
         from staticfire.client import Admin

@@ -1,4 +1,4 @@
-"""Find environment variables that look like settings but aren't.
+"""Environment variables: those that lead programs to a cluster, and those that look like settings but aren't.
 
 A name similar to a setting is a typing error and is refused. Other names are only reported: other programs share the
 environment and may have a variable such as STATICFIRE_VERSION.
@@ -12,7 +12,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
 from staticfire.runtime.loading import ENVIRONMENT
 
-NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
+NO_SETTINGS = frozenset({"CHAOS", "CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
 """Environment variables that are read but aren't settings of a server, without the prefix."""
 LOG_LEVEL = f"{ENVIRONMENT_PREFIX}LOG_LEVEL"
 # How similar two names must be to count as a typing error. With less, other programs' names would count, too.
@@ -20,6 +20,34 @@ ALIKE = 0.8
 # Kubernetes sets variables for every service in each container; for one named staticfire these are
 # STATICFIRE_SERVICE_HOST, STATICFIRE_PORT ...
 KUBERNETES_HOST, KUBERNETES_PORTS = "_SERVICE_HOST", ("_SERVICE_PORT", "_PORT")
+
+
+def environment_of(
+    surrounding: Mapping[str, str],
+    namesrv: str,
+    *,
+    control: str = "",
+    token: str = "",
+    grpc: str = "",
+    tls: bool = False,
+    chaos: bool = False,
+) -> dict[str, str]:
+    """Return an environment in which programs find a cluster.
+
+    `control`: the URL of its control endpoint, and `token` what that demands; `grpc`: the address for RocketMQ 5
+    clients. What the cluster doesn't have is removed: in the surrounding environment it belongs to another cluster.
+    `chaos`: whether STATICFIRE_CHAOS tells tests that this cluster has faults, and that they must start no other one.
+    """
+    addresses = {
+        "NAMESRV_ADDR": namesrv,
+        "ROCKETMQ_ENDPOINT": grpc,
+        f"{ENVIRONMENT_PREFIX}CONTROL": control,
+        f"{ENVIRONMENT_PREFIX}CONTROL_TOKEN": token,
+        f"{ENVIRONMENT_PREFIX}CHAOS": "true" if chaos else "",
+    }
+    environment = {name: text for name, text in surrounding.items() if name not in addresses}
+    environment |= {name: text for name, text in addresses.items() if text}
+    return {**environment, f"{ENVIRONMENT_PREFIX}TLS_ENABLE": "true"} if tls else environment
 
 
 def check_environment(environment: Mapping[str, str], tell: Callable[[str], object]) -> None:

@@ -9,6 +9,7 @@
 - `rocketmq.py`: the object that a test gets, blocking and awaited; `running_rocketmq.py`: its operations
 - `target.py`: the cluster that tests share: one that is started here, or one elsewhere: `real_target.py`
 - `waits.py`: polling a condition; `progress.py`: what a group has left
+- `sent.py`: which messages of a test must be in their queues before it reads them
 - `weather.py`: a test that is repeated under the faults of seeds
 - `failures.py`: what pytest shows of a failed test; `report.py`: the description of its cluster
 """

@@ -33,10 +33,22 @@ class RealTarget:
         self._remote: RemoteCluster | None = None
 
     def start(self) -> None:
-        """Connect, and find out which of the two it is."""
-        self._thread = LoopThread(f"the RocketMQ at {self._namesrv}")
-        if self._thread.call(has_clock(self._namesrv)):
-            self._remote = RemoteCluster(self._thread, self._namesrv)
+        """Connect, and find out which of the two it is. Raises: NetworkError (it doesn't respond)."""
+        thread = LoopThread(f"the RocketMQ at {self._namesrv}")
+        try:
+            is_ours = thread.call(has_clock(self._namesrv))
+        except NetworkError as error:
+            thread.close()
+            raise NetworkError(
+                f"the cluster that tests must use (ROCKETMQ_TARGET or --rocketmq-target): {error}; without them, tests "
+                "start their own"
+            ) from None
+        except BaseException:
+            thread.close()
+            raise
+        self._thread = thread
+        if is_ours:
+            self._remote = RemoteCluster(thread, self._namesrv)
 
     def begin_test(self) -> RocketMQ:
         """Return the cluster for one test. A cluster of staticfire has no fault rules then, and its time runs."""
@@ -64,10 +76,7 @@ class RealTarget:
 
 
 async def has_clock(namesrv: str) -> bool:
-    """Return whether a nameserver has a clock for message time, which only staticfire's have."""
+    """Return whether a nameserver has a clock for message time, which only staticfire's have. Raises: NetworkError."""
     async with ClusterClient(namesrv, ClientSettings(protocol="rocketmq")) as client:
-        try:
-            answer = await client.nameservers.ask(Clock(READ), PROBE_MS)
-        except NetworkError:
-            return False
+        answer = await client.nameservers.ask(Clock(READ), PROBE_MS)
     return answer.code == SUCCESS

@@ -60,8 +60,23 @@ class RocketMQFacts(Face[RunningRocketMQ]):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of this process plus NAMESRV_ADDR, for programs that a test starts."""
-        return {**os.environ, "NAMESRV_ADDR": self.namesrv}
+        """The environment of this process for programs that a test starts: with the addresses of this cluster.
+
+        NAMESRV_ADDR; with `grpc=True` ROCKETMQ_ENDPOINT; STATICFIRE_CONTROL once the test has used `cluster.control`.
+        """
+        if self._stand is None:
+            # Other addresses in this environment may be those of that cluster.
+            return {**os.environ, "NAMESRV_ADDR": self.namesrv}
+        from staticfire.launch.environment import environment_of
+
+        stand, running = self._stand, self._stand._thread_and_object()[1].cluster
+        return environment_of(
+            os.environ,
+            self.namesrv,
+            control=stand._control_url,
+            grpc=running.plan.grpc_endpoint or "",
+            tls=running.client_tls is not None,
+        )
 
     @property
     def is_real(self) -> bool:

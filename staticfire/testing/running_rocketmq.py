@@ -25,6 +25,7 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import TOOLS_GROUP, retry_topic
 from staticfire.protocol.times import UptimeMs
 from staticfire.testing.progress import QueueLeft, ends_of_returned, left_text, queues_left
+from staticfire.testing.sent import SentEnds
 from staticfire.testing.waits import WAIT_S, NotYet, comes_true
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class RunningRocketMQ:
         self._opening = asyncio.Lock()
         self._topics: list[str] = []
         self._groups: set[str] = set()
+        self._is_real = settings.protocol == "rocketmq"
+        self._sent = SentEnds()
 
     def group_name(self, name: str) -> str:
         """Return the name for a consumer group of this test. On a shared cluster, the group is deleted at its end."""
@@ -97,10 +100,19 @@ class RunningRocketMQ:
     async def send(self, topic: str, *bodies: bytes | str | Message) -> list[SendResult]:
         """Send bodies or whole messages to a topic, one after another. Raises: as `Producer.send`."""
         producer = await self._opened(Producer, lambda client: Producer(PRODUCER_GROUP, client=client))
-        return [await producer.send(_message(topic, body)) for body in bodies]
+        results = []
+        for body in bodies:
+            message = _message(topic, body)
+            results.append(await producer.send(message))
+            if self._is_real:
+                self._sent.note(message, results[-1])
+        return results
 
     async def messages(self, topic: str, tags: str = "*", messages_max: int = MESSAGES_MAX) -> list[ReceivedMessage]:
-        """Return the stored messages of a topic, oldest first; none if it doesn't exist. This changes no offset."""
+        """Return the stored messages of a topic, oldest first; none if it doesn't exist. This changes no offset.
+
+        Raises: NotYet (a real cluster has accepted a message of this test, and doesn't put it into its queue).
+        """
         from staticfire.client.admin.peek import peek_messages
 
         reader = await self._reader()
@@ -108,6 +120,7 @@ class RunningRocketMQ:
             queues = await reader.queues(topic)
         except TopicNotFound:
             return []
+        await self._sent.wait_in_queues(topic, reader, self.clock, self.pause)
         return await peek_messages(reader, queues, messages_max, tags=tags)
 
     # -- conditions ----------------------------------------------------------------------------------------------
@@ -244,6 +257,7 @@ class RunningRocketMQ:
             queues = await reader.queues(topic)
         except TopicNotFound:
             return None
+        await self._sent.wait_in_queues(topic, reader, self.clock, self.pause)
         ends = await asyncio.gather(*(reader.max_offset(queue) for queue in queues))
         return dict(zip(queues, ends, strict=True))
 

@@ -31,9 +31,12 @@ class StandTarget:
         except TypeError as error:  # A marker has an unknown parameter.
             raise UsageError(f"a RocketMQ for tests takes the parameters of Cluster: {error}") from None
         self._is_fresh = True
+        self._access: object = None
+        """Users and policies at the start."""
 
     def start(self) -> None:
         self._cluster.__enter__()
+        self._access = self._cluster._access_copy()
 
     def begin_test(self) -> RocketMQ:
         """Return the cluster for one test: empty, with running message time."""
@@ -58,8 +61,12 @@ class StandTarget:
         try:
             if cluster.isolation == "thread" and cluster.deaths:
                 raise ClientError(cluster.deaths[0])  # Only processes can be restarted.
+            cluster._end_hooks()
             cluster._run_all()
             cluster.reset()
+            if cluster._access_copy() != self._access:
+                # A reset keeps them, and after the first policy brokers check permissions even without one.
+                raise ClientError("a test has changed users or policies")
             cluster.deaths.clear()
         except StaticfireError as error:
             log.warning("cluster_replaced", reason=str(error))

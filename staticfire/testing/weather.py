@@ -114,13 +114,10 @@ class TestWeather:
         self._began_ms = 0
         self._journals: JournalTails | None = None
         self._injection: FaultInjection | None = None
-        self._watch: Any = None
         self._stack = AsyncExitStack()
 
     async def begin(self, name: str) -> None:
         """Send the rules of this test's faults."""
-        import asyncio
-
         from staticfire.chaos.connections import connections
         from staticfire.chaos.injection import FaultInjection
         from staticfire.chaos.journals import JournalTails
@@ -145,19 +142,15 @@ class TestWeather:
             self._injection = FaultInjection(self._cluster, self._journals, faults, self._settings)
             await self._injection.prepare()
             self._stack = opened.pop_all()
-        self._watch = asyncio.create_task(self._injection.watch())
+        self._injection.start()
         self._began_ms = self._clock.wall_ms()
 
     async def end(self, name: str, is_passed: bool) -> None:
         """End the faults; fail the test if a promise is broken."""
-        import asyncio
-
         from staticfire.chaos.evidence import Evidence
         from staticfire.chaos.stored import read_stored
 
         assert self._journals is not None and self._injection is not None  # noqa: PT018 (`begin` has set both)
-        self._watch.cancel()
-        await asyncio.gather(self._watch, return_exceptions=True)
         try:
             await self._injection.finish()
             await self._journals.read()

@@ -27,6 +27,7 @@ from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, join_for
 from staticfire.chaos.planned_fault import MEMBER, Begin, PlannedFault, numbered, rule
 from staticfire.chaos.running import ProgramRun, Stopped, TriedProgram, run_program
+from staticfire.chaos.session import used_in
 from staticfire.chaos.stored import read_left
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
@@ -89,6 +90,44 @@ async def test_a_group_may_consume_until_the_settling_time_is_over(settle_s: flo
         assert (await run).open_at_limit == {("billing", "orders"): left}
 
 
+async def test_no_fault_begins_after_all_faults_have_ended() -> None:
+    """Otherwise it would hit in the settling time, and the messages that are left would count against the program."""
+    late = PlannedFault("slow", (("code", "PULL_MESSAGE"), ("delay", "1h")), Begin(1, "billing"))
+    async with (
+        Cluster() as cluster,
+        Producer("shop", cluster.namesrv) as shop,
+        PullConsumer("billing", cluster.namesrv) as billing,
+        connections() as pool,
+    ):
+        await cluster.create_topic("orders", 1)
+        queue = (await shop.send(Message("orders", b"1 book"))).queue
+        await shop.send(Message("orders", b"2 books"))
+        await billing.pull(queue, 0, max_messages=1)
+        await billing.commit(queue, 0)
+        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=60)
+        tails = JournalTails(pool, cluster.addresses)
+        injected = numbered([late])
+        run = asyncio.create_task(
+            ProgramRun(program, cluster, ClientSettings(), tails, injected, asyncio.Event()).evidence()
+        )
+
+        async def next_look() -> None:
+            looked = len(await cluster.requests("QUERY_CONSUMER_OFFSET"))
+            async with asyncio.timeout(60):
+                while len(await cluster.requests("QUERY_CONSUMER_OFFSET")) == looked:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+
+        await next_look()
+        await billing.pull(queue, 1, max_messages=1)
+        for _ in range(2):
+            await next_look()
+        await billing.commit(queue, 2)
+        evidence = await run
+        assert [one.at_ms for one in evidence.injected] == [0]
+        assert evidence.open_at_limit == {("billing", "orders"): 0}
+        assert used_in(evidence).groups["billing"].deliveries == 1  # Faults wait for no delivery after the limit.
+
+
 async def test_program_does_not_begin_after_the_user_has_stopped_all_runs(tmp_path: Path) -> None:
     mark, stop = tmp_path / "mark", asyncio.Event()
     program = TriedProgram(("touch", str(mark)), limit_s=60)
@@ -105,9 +144,11 @@ async def test_program_does_not_begin_after_the_user_has_stopped_all_runs(tmp_pa
 async def test_program_without_an_endpoint_does_not_get_that_of_its_environment(tmp_path: Path) -> None:
     """Otherwise gRPC clients would use the cluster around this one."""
     seen, here = tmp_path / "seen", {**os.environ, "ROCKETMQ_ENDPOINT": "127.0.0.1:1"}
-    program = TriedProgram(("sh", "-c", f"echo ${{ROCKETMQ_ENDPOINT-none}} > {seen}"), limit_s=60, environment=here)
+    program = TriedProgram(
+        ("sh", "-c", f"echo ${{ROCKETMQ_ENDPOINT-none}} $STATICFIRE_CHAOS > {seen}"), limit_s=60, environment=here
+    )
     await run_program(program, [], asyncio.Event())
-    assert seen.read_text() == "none\n"
+    assert seen.read_text() == "none true\n"
 
 
 async def test_member_joins_as_the_others_and_leaves() -> None:
@@ -141,14 +182,13 @@ async def test_faults_are_carried_out_and_counted_only_if_they_hit() -> None:
         tails = JournalTails(pool, cluster.addresses, [CLIENT_ID])
         injection = FaultInjection(cluster, tails, faults)
         await injection.prepare()
-        watch = asyncio.create_task(injection.watch())
+        injection.start()
         await shop.send(Message("orders", b"1 book", keys="1"))
         with pytest.raises(SystemBusy):
             await shop.send(Message("orders", b"1 book", keys="2"))
         async with asyncio.timeout(60):
             while not any(one.kind == "left" and one.client == CLIENT_ID for one in await cluster.journal("left")):  # noqa: ASYNC110
                 await asyncio.sleep(0)
-        watch.cancel()
         await injection.finish()
         await tails.read()
         await pool.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from staticfire.launch.environment import NO_SETTINGS, check_environment
+from staticfire.launch.environment import NO_SETTINGS, check_environment, environment_of
 from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
 from tests.cli.commands import FREE_PORTS, ROOT, Up, call, one_line
@@ -100,3 +100,26 @@ def test_cluster_starts_beside_a_variable_of_another_program() -> None:
         exit_code, said = up.stop()
     assert exit_code == 0
     assert one_line(said).startswith("staticfire: STATICFIRE_VERSION (the environment) is not a setting")
+
+
+def test_programs_get_the_addresses_of_one_cluster() -> None:
+    outer = environment_of(
+        {"PATH": "/bin"},
+        "10.0.0.1:9876",
+        control="http://10.0.0.1:8082",
+        token="s3cret",
+        grpc="10.0.0.1:8081",
+        chaos=True,
+    )
+    assert outer == {
+        "PATH": "/bin",
+        "NAMESRV_ADDR": "10.0.0.1:9876",
+        "STATICFIRE_CONTROL": "http://10.0.0.1:8082",
+        "STATICFIRE_CONTROL_TOKEN": "s3cret",
+        "ROCKETMQ_ENDPOINT": "10.0.0.1:8081",
+        "STATICFIRE_CHAOS": "true",
+    }
+    assert environment_of(outer, "127.0.0.1:9876") == {"PATH": "/bin", "NAMESRV_ADDR": "127.0.0.1:9876"}
+    inner = environment_of(outer, "127.0.0.1:9876", control="http://127.0.0.1:1", tls=True)
+    assert "STATICFIRE_CONTROL_TOKEN" not in inner
+    assert (inner["STATICFIRE_CONTROL"], inner["STATICFIRE_TLS_ENABLE"]) == ("http://127.0.0.1:1", "true")

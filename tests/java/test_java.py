@@ -18,7 +18,7 @@ def tested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, run_maven(folder)
 
 
-@pytest.mark.parametrize(("module", "count"), [(MODULE, 32), (JUNIT, 4), (SPRING, 4)])
+@pytest.mark.parametrize(("module", "count"), [(MODULE, 34), (JUNIT, 4), (SPRING, 4)])
 def test_each_test_passes(tested: tuple[Path, str], module: str, count: int) -> None:
     folder, printed = tested
     assert results(folder, module) == Counter(passed=count), printed

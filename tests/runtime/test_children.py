@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
+import staticfire
 from staticfire.runtime import spawning
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.ports import listen_on
-from staticfire.runtime.spawning import NAMESERVER_PROGRAM, EarlyStart, ForkedProcess, Started, child_environment
+from staticfire.runtime.spawning import (
+    NAMESERVER_PROGRAM,
+    EarlyStart,
+    ForkedProcess,
+    Started,
+    child_environment,
+    interpreter,
+)
 
 AnyProcess = subprocess.Popen[bytes] | ForkedProcess
 
@@ -185,3 +193,26 @@ def test_an_early_process_that_has_died_is_reported_as_any_other(early: EarlySta
 def test_child_may_write_bytecode_even_where_its_parent_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     assert "PYTHONDONTWRITEBYTECODE" not in child_environment()
+
+
+@pytest.mark.parametrize("name", ["queue", "enum", "_json"])
+def test_file_of_the_user_with_the_name_of_a_module_of_python_stops_no_child(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, children: Children
+) -> None:
+    """pytest puts the folder of the tests in front, and their author needn't know our imports."""
+    (tmp_path / f"{name}.py").write_text("raise ImportError('this is of the user')")
+    (tmp_path / "of_the_user.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    command = [*interpreter(), "-c", f"import {name}, of_the_user, staticfire.runtime.spawning"]
+    subprocess.run(command, env=child_environment(), check=True)
+    children.wait_ready([children.spawn(plan())])
+
+
+def test_package_beside_ours_with_the_name_of_a_module_of_python_stops_no_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the backports of `enum` and `typing` in old virtual environments."""
+    (tmp_path / "enum.py").write_text("raise ImportError('this is of an old package')")
+    (tmp_path / "staticfire").symlink_to(staticfire.__path__[0])
+    monkeypatch.setattr(staticfire, "__path__", [str(tmp_path / "staticfire")])
+    subprocess.run([*interpreter(), "-c", "import enum, staticfire"], env=child_environment(), check=True)

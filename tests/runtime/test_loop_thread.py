@@ -57,6 +57,26 @@ def test_timeout_of_the_coroutine_itself_stays_what_it_is(thread: LoopThread) ->
         thread.call(fail(), timeout_s=10)
 
 
+@pytest.mark.parametrize("timeout_s", [None, 3_600])
+def test_timeout_of_a_signal_handler_stays_what_it_is(thread: LoopThread, timeout_s: float | None) -> None:
+    """Test frameworks limit the time of a test in this way."""
+    caller = threading.get_ident()
+
+    def end_test(*_: object) -> None:
+        raise TimeoutError("the test takes too long")
+
+    async def ring() -> None:
+        asyncio.get_running_loop().call_soon(signal.pthread_kill, caller, signal.SIGALRM)
+        await forever()
+
+    before = signal.signal(signal.SIGALRM, end_test)
+    try:
+        with pytest.raises(TimeoutError, match="the test takes too long"):
+            thread.call(ring(), timeout_s)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_ctrl_c_ends_the_call_and_its_coroutine(thread: LoopThread) -> None:
     ended: list[str] = []
 

@@ -13,10 +13,12 @@ from staticfire.client import (
     ResendReport,
 )
 from staticfire.client.admin.dead_letters import Death, LetterPlace, read_history
+from staticfire.control.reset import reset
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.simulation.world import SimulatedWorld
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.burying import DEAD, bodies, bury, dlq
-from tests.scenarios.consuming import GROUP, TOPIC, Shop
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 
 __all__ = ["dlq"]
 
@@ -150,6 +152,27 @@ async def test_whoever_follows_hears_of_each_death(world: SimulatedWorld, shop: 
     anew = world.loop.create_task(hear(from_start=True))
     await world.until(lambda: heard[3:] == [b"1", b"2", b"3"], 1_000)
     anew.cancel()
+
+
+@BOTH_PROTOCOLS
+async def test_who_follows_is_notified_of_each_death_after_a_reset(
+    world: SimulatedWorld, shop: Shop, dlq: DeadLetterQueue
+) -> None:
+    """The offsets of the new queue are those of the old one, so only its messages show that it is another one."""
+    heard: list[bytes] = []
+
+    async def hear() -> None:
+        async for letter in dlq.follow(from_start=True):
+            heard.append(letter.message.body)
+
+    await bury(world, shop, Message(TOPIC, b"1"), queue=0)
+    following = world.loop.create_task(hear())
+    await world.until(lambda: heard == [b"1"], 1_000)
+    await reset(shop.producer.client.pool, NAMESRV, KnownBrokers())
+    await shop.admin.create_topic(TOPIC, 4)
+    await bury(world, shop, Message(TOPIC, b"2"), queue=0)
+    await world.until(lambda: heard == [b"1", b"2"], 2_000)
+    following.cancel()
 
 
 # -- pure --------------------------------------------------------------------------------------------------------------

@@ -240,6 +240,76 @@ def test_second(rocketmq):
     result.assert_outcomes(passed=2)
 
 
+def test_users_and_policies_of_a_test_are_not_those_of_the_next_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from staticfire import ClientSettings, NoPermission, Producer, ProducerSettings
+
+with_users = pytest.mark.rocketmq(users={"admin": "secret12", "shop": "s3cret12"})
+
+def send(rocketmq, user, secret):
+    settings = ProducerSettings(client=ClientSettings(access_key=user, secret_key=secret))
+    with Producer("shop", rocketmq.namesrv, settings) as producer:
+        producer.send(Message(rocketmq.create_topic("orders"), b"1 book"))
+
+@with_users
+def test_first(rocketmq):
+    send(rocketmq, "shop", "s3cret12")
+    rocketmq.cluster.users.add("guest", "guest123")
+    rocketmq.cluster.users.allow("guest", "Topic:orders", "Sub")
+    rocketmq.cluster.users.change("shop", secret="another1")
+    with pytest.raises(NoPermission):
+        send(rocketmq, "guest", "guest123")
+
+@with_users
+def test_second(rocketmq):
+    send(rocketmq, "shop", "s3cret12")
+    assert [(one.name, one.policies) for one in rocketmq.cluster.users.all()] == [("admin", []), ("shop", [])]
+
+def test_third_without_users(rocketmq):
+    rocketmq.cluster.users.add("admin", "secret12", is_super=True)
+    rocketmq.cluster.users.add("shop", "s3cret12")
+
+def test_fourth_without_users(rocketmq):
+    with Producer("shop", rocketmq.namesrv) as producer:
+        producer.send(Message(rocketmq.create_topic("orders"), b"1 book"))
+    assert rocketmq.cluster.users.all() == []
+""",
+    )
+    result.assert_outcomes(passed=4)
+
+
+def test_hooks_of_a_test_are_not_called_in_the_next_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+called = []
+
+def bury(rocketmq, body):
+    rocketmq.create_topic("orders")
+    with consumer(rocketmq, "billing", later, max_reconsume_times=0):
+        rocketmq.send("orders", body)
+        rocketmq.wait_dead("billing")
+
+def test_first(rocketmq):
+    rocketmq.cluster.on_sent_back(lambda sent_back: called.append("sent back in the first test"))
+    rocketmq.cluster.dlq("billing").on_death(lambda letter: called.append("died in the first test"), from_start=True)
+    bury(rocketmq, "1")
+    rocketmq.wait_for(lambda: len(called) == 2)
+    called.clear()
+
+def test_second(rocketmq):
+    rocketmq.cluster.on_sent_back(lambda sent_back: called.append("sent back"))
+    rocketmq.cluster.dlq("billing").on_death(lambda letter: called.append("died"), from_start=True)
+    bury(rocketmq, "2")
+    rocketmq.wait_for(lambda: len(called) >= 2)
+    assert sorted(called) == ["died", "sent back"]
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
 @pytest.mark.slow
 def test_run_under_faults_that_fails_leaves_no_client_and_no_connection(pytester: pytest.Pytester) -> None:
     result = run(

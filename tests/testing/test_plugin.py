@@ -246,7 +246,9 @@ def test_no_auto_creation(rocketmq):
     result.assert_outcomes(passed=1)
 
 
-def test_a_real_cluster_has_no_clock_and_names_of_the_tests_own(pytester: pytest.Pytester) -> None:
+def test_a_real_cluster_has_no_clock_and_names_of_the_tests_own(
+    pytester: pytest.Pytester, nameserver_without_clock: str
+) -> None:
     result = run(
         pytester,
         """
@@ -261,10 +263,25 @@ def test_two(rocketmq): ...
 def test_names(rocketmq):
     assert rocketmq.is_real and rocketmq.group_name("billing") != "billing"
 """,
-        "--rocketmq-target", "127.0.0.1:1",
+        "--rocketmq-target", nameserver_without_clock,
     )  # fmt: skip
     result.assert_outcomes(passed=1, skipped=2)
     run(pytester, "def test_it(rocketmq): ...", "--rocketmq-target", "nonsense").assert_outcomes(errors=1)
+
+
+def test_cluster_that_does_not_respond_is_an_error_of_each_test(pytester: pytest.Pytester) -> None:
+    """A test that needs the clock isn't skipped: nothing is known about that cluster."""
+    result = run(
+        pytester,
+        """
+@pytest.mark.parametrize("time", [1, 2])
+def test_clock(rocketmq, time):
+    rocketmq.clock.advance(hours=2)
+""",
+        "--rocketmq-target", "127.0.0.1:1",
+    )  # fmt: skip
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["*ROCKETMQ_TARGET or --rocketmq-target*127.0.0.1:1*"])
 
 
 def test_unittest(pytester: pytest.Pytester) -> None:

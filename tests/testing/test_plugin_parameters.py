@@ -102,3 +102,30 @@ def test_nothing_is_recalled_as_in_rocketmq(rocketmq):
 """,
     )
     result.assert_outcomes(passed=3)
+
+
+def test_programs_of_a_test_find_its_cluster_and_no_other(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a test run under `staticfire run`."""
+    for name in ("NAMESRV_ADDR", "ROCKETMQ_ENDPOINT", "STATICFIRE_CONTROL", "STATICFIRE_CONTROL_TOKEN"):
+        monkeypatch.setenv(name, "of the outer cluster")
+    result = run(
+        pytester,
+        """
+def addresses(rocketmq):
+    return {name: text for name, text in rocketmq.environment.items()
+            if name in ("NAMESRV_ADDR", "ROCKETMQ_ENDPOINT") or name.startswith("STATICFIRE_CONTROL")}
+
+def test_plain(rocketmq):
+    assert addresses(rocketmq) == {"NAMESRV_ADDR": rocketmq.namesrv}
+    control = rocketmq.cluster.control
+    assert addresses(rocketmq) == {"NAMESRV_ADDR": rocketmq.namesrv, "STATICFIRE_CONTROL": control}
+
+@pytest.mark.rocketmq(grpc=True)
+def test_grpc(rocketmq):
+    endpoint = rocketmq.cluster.grpc_endpoint
+    assert addresses(rocketmq) == {"NAMESRV_ADDR": rocketmq.namesrv, "ROCKETMQ_ENDPOINT": endpoint}
+""",
+    )
+    result.assert_outcomes(passed=2)

@@ -165,7 +165,7 @@ async def test_zero_awaited(rocketmq):
         assert frame not in result.stdout.str()
 
 
-def test_a_skip_stands_at_the_test(pytester: pytest.Pytester) -> None:
+def test_a_skip_stands_at_the_test(pytester: pytest.Pytester, nameserver_without_clock: str) -> None:
     result = run(
         pytester,
         """
@@ -176,7 +176,7 @@ def test_clock(rocketmq):
 def test_two(rocketmq):
     pass
 """,
-        "--rocketmq-target", "127.0.0.1:1", "-rs",
+        "--rocketmq-target", nameserver_without_clock, "-rs",
     )  # fmt: skip
     result.assert_outcomes(skipped=2)
     (path,) = pytester.path.glob("test_*.py")

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.junit.platform.commons.support.AnnotationSupport;
+import org.opentest4j.TestAbortedException;
 
 /** One use of the annotation, and the cluster that it means. */
 final class Declared {
@@ -77,8 +78,9 @@ final class Declared {
 
     private SharedStand started(List<Object> key, ClusterOptions options) {
         try {
-            ClusterHost host = isOfClass() ? Launch.cluster(options) : Launch.surroundingOrNew(options);
-            return new SharedStand(new RocketMQStand(host));
+            return new SharedStand(new RocketMQStand(Launch.forTests(options, isOfClass(), System.getenv())));
+        } catch (TestAbortedException skipped) {
+            throw skipped;
         } catch (RuntimeException error) {
             FAILED.put(key, error);
             throw error;

@@ -1,15 +1,18 @@
 package org.staticfire.testing;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.opentest4j.TestAbortedException;
 
 /** A cluster by the command: what is reported when it can't start, and that it ends. */
 class CommandClusterTest {
@@ -95,5 +98,27 @@ class CommandClusterTest {
             cluster.close();
         }
         assertTrue(SurroundingCluster.find(Map.of("NAMESRV_ADDR", "127.0.0.1:9876")).isEmpty());
+    }
+
+    @Test
+    void underChaosAClassHasTheClusterAroundTheTestsToo() {
+        try (CommandCluster cluster = new CommandCluster(program, ClusterOptions.DEFAULT)) {
+            Map<String, String> around = new HashMap<>(
+                Map.of("NAMESRV_ADDR", cluster.namesrv(), "STATICFIRE_CONTROL", cluster.control().url()));
+            assertEquals(cluster.namesrv(), Launch.forTests(ClusterOptions.DEFAULT, false, around).namesrv());
+            try (ClusterHost own = Launch.forTests(ClusterOptions.DEFAULT, true, around)) {
+                assertNotEquals(cluster.namesrv(), own.namesrv());
+            }
+            around.put(Launch.CHAOS, "true");
+            assertEquals(cluster.namesrv(), Launch.forTests(ClusterOptions.DEFAULT, true, around).namesrv());
+        }
+    }
+
+    @Test
+    void underChaosATestThatNeedsAnotherClusterIsSkippedWithTheReason() {
+        ClusterOptions options = ClusterOptions.DEFAULT.withBrokers(2);
+        TestAbortedException skipped = assertThrows(
+            TestAbortedException.class, () -> Launch.forTests(options, false, Map.of(Launch.CHAOS, "true")));
+        assertTrue(skipped.getMessage().contains("wants a cluster of 2 brokers"), skipped.getMessage());
     }
 }
