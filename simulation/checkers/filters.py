@@ -61,7 +61,8 @@ class FiltersKept(Checker):
 
     promise = "a group gets every message that matches its tags or its condition, and no other"
     hears = (
-        SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetSeen, MasterSeen, MessageFound, ProcessBegan, ProcessEnded,
+        SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetSeen, MasterSeen, MessageFound, ProcessBegan,
+        ProcessEnded,
     )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:

@@ -108,8 +108,8 @@ class HeldUntilItsTime(PoppedMessages):
 
     While a broker has no master, members can't pop, and pull from its slaves instead, as RocketMQ's do. Each of them
     pops again when it has another route, and first commits where it was: behind what others have popped meanwhile. The
-    same happens if a broker has lost all copies of its data, also the mode of the group, until that is set again, and if
-    a machine with a new disk takes itself for the master beside the present one.
+    same happens if a broker has lost all copies of its data, also the mode of the group, until that is set again, and
+    if a machine with a new disk takes itself for the master beside the present one.
     """
 
     promise = "a popped message is delivered to no other member before its invisible time ends"
