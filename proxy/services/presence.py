@@ -74,16 +74,22 @@ class PresenceCalls:
         client = self._clients.remove(caller.client_id)
         if client is None:
             raise _unknown_client()
-        await self._gone(client)
+        self._return_messages(client)
+        await self._part_from(client)
         if not client.is_producer:
             group_of(request.group)
         return NotifyClientTerminationResponse(status=ok())
 
-    async def _gone(self, client: KnownClient) -> None:
-        for topic in client.topics:
-            await self._transactions.part(topic)
+    def _return_messages(self, client: KnownClient) -> None:
+        """Make the messages of a removed client visible again soon. Call it without an await after the removal: a
+        client that returns meanwhile keeps what it receives then."""
         if client.group:
             self._work.client_gone(client.client_id, client.group)
+
+    async def _part_from(self, client: KnownClient) -> None:
+        """Unregister the groups of a removed producer, as far as no client publishes their topics when it is done."""
+        for topic in client.topics:
+            await self._transactions.part(topic)
 
     async def expire(self) -> None:
         """Remove the clients that have been silent for too long, and the transactions that were never ended."""
@@ -92,8 +98,9 @@ class PresenceCalls:
         silent = self._clients.expire(uptime_ms)
         for client in silent:
             log.info("client_silent", client_id=client.client_id, group=client.group)
+            self._return_messages(client)
         for client in silent:
-            await self._gone(client)
+            await self._part_from(client)
 
     async def expire_loop(self, pause_for: Pause) -> None:
         """Call `expire` periodically."""
