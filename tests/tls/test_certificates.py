@@ -299,3 +299,46 @@ async def test_a_client_reconnects_while_its_files_are_being_renewed(
         replace(own, new, "cert", "key")
         assert await ask_again() == 0
         assert "tls_not_reloaded" not in capfd.readouterr().err
+
+
+def lines_of(text: str, event: str) -> list[str]:
+    return [line for line in text.splitlines() if event in line]
+
+
+def put_unseen(path: str, content: bytes) -> None:
+    """Change a file so that it has the same inode, size and time each time, as `chmod` leaves them."""
+    Path(path).write_bytes(content)
+    os.utime(path, (1, 1))
+
+
+async def test_a_client_retries_files_that_could_not_be_used_although_they_look_the_same(
+    authority: Authority, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = Authority(tmp_path / "other")
+    ca = Path(other.path).read_bytes()
+    async with nameserver(**serving(other.issue("server"))) as server, connected(TlsClient(authority.path)) as pool:
+        address = f"{HOST}:{server.port}"
+        with pytest.raises(ConnectFailed):
+            await pool.ask(address, PUT)
+        put_unseen(authority.path, b"x" * len(ca))
+        for _ in range(3):
+            with pytest.raises(ConnectFailed):
+                await pool.ask(address, PUT)
+        assert len(lines_of(capfd.readouterr().err, "tls_not_reloaded")) == 1
+        put_unseen(authority.path, ca)
+        assert (await pool.ask(address, PUT)).code == 0
+
+
+async def test_a_server_retries_files_that_could_not_be_used_although_they_look_the_same(
+    authority: Authority, capfd: pytest.CaptureFixture[str]
+) -> None:
+    files, new = authority.issue("server"), authority.issue("renewed")
+    cert = Path(new.cert).read_bytes()
+    async with nameserver(**serving(files)) as server:
+        first = await served(server.port)
+        replace(files, new, "key")
+        put_unseen(files.cert, b"x" * len(cert))
+        assert [await served(server.port) for _ in range(3)] == [first] * 3
+        assert len(lines_of(capfd.readouterr().err, "tls_not_reloaded")) == 1
+        put_unseen(files.cert, cert)
+        assert await served(server.port) != first
