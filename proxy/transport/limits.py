@@ -30,7 +30,8 @@ class TransportLimits(msgspec.Struct, frozen=True):
     """Concurrent calls on all connections; calls above the limit are refused."""
     connections_max: int = 10_000
     """When one more arrives, the oldest connection without calls is closed; if there is none, the oldest one that
-    doesn't answer a PING, or whose only calls are streams of no known client; otherwise the new one."""
+    doesn't answer a PING, or whose only calls are streams of no known client; otherwise the new one. Which
+    connections these are is determined every 5 s."""
     header_bytes_max: int = 16 * 1024
     """The metadata of one call, as HTTP/2 counts it: names, values, and 32 bytes for each field."""
     metadata_bytes_max: int = 2 * MIB

@@ -1,6 +1,7 @@
 """Clients that vanish, or open a stream and say nothing: none keeps its connection for ever."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -10,15 +11,17 @@ from staticfire.proxy.services.client_table import CLIENT_EXPIRED_MS
 from staticfire.proxy.transport import frames
 from staticfire.proxy.transport.calls import GrpcStatus
 from staticfire.proxy.transport.endpoint import LOOK_MS
+from staticfire.proxy.transport.entrance import Entrance
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.link import LinkQuality
 from tests.proxy.attacks import BEGIN, block_of, headers
-from tests.proxy.grpc_stand import GrpcStand, producer_settings
+from tests.proxy.grpc_stand import GrpcStand, Stream, producer_settings
 from tests.proxy.h2_client import H2Client, a_send, command, framed
 from tests.proxy.raw_client import RawClient
 from tests.proxy.test_floods import HOST, PORT, Besieged
 from tests.scenarios.logged import LogLine
+from tests.work import calls_in
 
 pytestmark = pytest.mark.row("G3")
 
@@ -36,8 +39,8 @@ FIRSTS = {
 
 
 @pytest_asyncio.fixture
-async def besieged(world: SimulatedWorld) -> AsyncIterator[Besieged]:
-    besieged = Besieged(world, LIMITS)
+async def besieged(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Besieged]:
+    besieged = Besieged(world, getattr(request, "param", LIMITS))
     await besieged.endpoint.listen(HOST, PORT)
     yield besieged
     await besieged.endpoint.close()
@@ -131,6 +134,38 @@ async def test_such_a_connection_makes_room_for_another_client(besieged: Besiege
     assert [each.closed.is_set() for each in (first, useless, last)] == [False, True, False]
 
 
+async def test_a_client_that_has_just_got_a_ping_keeps_its_place(besieged: Besieged) -> None:
+    """A PING takes a round trip, so that its acknowledgement is missing for a moment at each healthy client."""
+    clients = [await besieged.attacker(BEGIN + TELEMETRY + FIRST) for _ in range(3)]
+    await besieged.look_for(SILENT_MS - LOOK_MS)
+    await besieged.world.run_for(LOOK_MS + 10)
+    besieged.endpoint.look()
+    refused = await besieged.attacker()
+    await besieged.world.run_for(LIMITS.ping_ms_max - LOOK_MS)
+    assert [client.seen[frames.PING] for client in clients] == [1, 1, 1]
+    assert [each.closed.is_set() for each in (*clients, refused)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("besieged", [TransportLimits(connections_max=50)], indirect=True)
+async def test_a_full_endpoint_looks_for_room_once_per_look(besieged: Besieged) -> None:
+    """It takes milliseconds if there are thousands of connections."""
+    clients = [await talking(besieged) for _ in range(50)]
+    besieged.endpoint.look()
+    refused = [Entrance(besieged.endpoint) for _ in range(2)]
+    works = [calls_in(partial(besieged.endpoint.came, each)) for each in refused]
+    assert works[0] > 50
+    assert works[1] < 10
+    for each in refused:
+        besieged.endpoint.gone(each)
+    client, stream = clients[7]
+    await client.send(stream, b"", end=True)
+    await client.result(stream)
+    besieged.endpoint.look()
+    new = await besieged.client()
+    assert (await new.call("SendMessage", a_send())).status == 0
+    assert [number for number, (each, _) in enumerate(clients) if each.closed.is_set()] == [7]
+
+
 async def test_a_frozen_client_comes_back_on_its_only_stream(stand: GrpcStand) -> None:
     """RocketMQ's C# client opens one Telemetry stream in its life, and sends its settings on it every five minutes."""
     stream = await stand.producer("orders")
@@ -143,23 +178,27 @@ async def test_a_frozen_client_comes_back_on_its_only_stream(stand: GrpcStand) -
     assert client.stream is stream.call
 
 
+def keeps_place(stream: Stream) -> bool:
+    return not stream.call.is_spare
+
+
 @pytest.mark.parametrize("how", ["silence", "goodbye", "a newer stream", "no settings"])
 async def test_a_stream_of_no_known_client_keeps_no_place(stand: GrpcStand, how: str) -> None:
     stream = stand.stream("p1")
     if how == "no settings":
         stream.say(thread_stack_trace=pb.ThreadStackTrace(nonce="1"))
         await stand.world.run_for(10)
-        assert stream.call.is_spare
+        assert not keeps_place(stream)
         return
     await stream.settings(producer_settings("orders"))
-    assert not stream.call.is_spare
+    assert keeps_place(stream)
     if how == "silence":
         await stand.world.run_for(CLIENT_EXPIRED_MS + 10_000)
     elif how == "goodbye":
         await stand.call("NotifyClientTermination", client_id="p1")
     else:
         newer = await stand.producer("orders")
-        assert not newer.call.is_spare
-    assert stream.call.is_spare
+        assert keeps_place(newer)
+    assert not keeps_place(stream)
     await stream.settings(producer_settings("orders"))
-    assert not stream.call.is_spare
+    assert keeps_place(stream)

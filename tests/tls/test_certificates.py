@@ -305,6 +305,10 @@ def lines_of(text: str, event: str) -> list[str]:
     return [line for line in text.splitlines() if event in line]
 
 
+def content_of(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
 def put_unseen(path: str, content: bytes) -> None:
     """Change a file so that it has the same inode, size and time each time, as `chmod` leaves them."""
     Path(path).write_bytes(content)
@@ -315,7 +319,7 @@ async def test_a_client_retries_files_that_could_not_be_used_although_they_look_
     authority: Authority, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     other = Authority(tmp_path / "other")
-    ca = Path(other.path).read_bytes()
+    ca = content_of(other.path)
     async with nameserver(**serving(other.issue("server"))) as server, connected(TlsClient(authority.path)) as pool:
         address = f"{HOST}:{server.port}"
         with pytest.raises(ConnectFailed):
@@ -333,7 +337,7 @@ async def test_a_server_retries_files_that_could_not_be_used_although_they_look_
     authority: Authority, capfd: pytest.CaptureFixture[str]
 ) -> None:
     files, new = authority.issue("server"), authority.issue("renewed")
-    cert = Path(new.cert).read_bytes()
+    cert = content_of(new.cert)
     async with nameserver(**serving(files)) as server:
         first = await served(server.port)
         replace(files, new, "key")
