@@ -39,6 +39,11 @@ class TlsClient:
         """Whether a server with any other certificate is refused."""
         return bool(self.trust_cert_path) if self.auth_server is None else self.auth_server
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether it needs files: its certificate, or those of the CAs that it trusts."""
+        return bool(self.trust_cert_path or self.cert_path or self.key_path)
+
 
 def tls_client(wanted: "bool | Mapping[str, Any] | TlsClient | None") -> TlsClient | None:
     """Return how to speak TLS, None for plain text. A mapping has RocketMQ's names. Raises: UsageError."""
