@@ -180,15 +180,15 @@ async def test_the_keys_of_servers_and_clients_may_have_passwords(authority: Aut
         files, tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path, tls_enable=True,
         tls_client_trust_cert_path=authority.path, tls_client_cert_path=own.cert, tls_client_key_path=own.key,
     )  # fmt: skip
+    with_passwords = {"tls_server_key_password": "of-the-server", "tls_client_key_password": "of-the-client"}
     for wrong in ("", "of-the-client"):
         with pytest.raises(
             UsageError, match=r"the password of the key in \S+ \(tls.server.keyPath\) is wrong, or missing"
         ):
-            async with nameserver(**settings, tls_server_key_password=wrong):
+            async with nameserver(**settings, **with_passwords | {"tls_server_key_password": wrong}):
                 pass
-    settings |= {"tls_server_key_password": "of-the-server"}
-    async with nameserver(**settings) as server:
-        showing = TlsSettings(**settings, tls_client_key_password="of-the-client")
+    async with nameserver(**settings, **with_passwords) as server:
+        showing = TlsSettings(**settings, **with_passwords)
         assert (await ask(server.port, showing.as_client())).code == 0
         with pytest.raises(UsageError, match="the password of the key"):
             await ask(server.port, TlsSettings(**settings).as_client())
