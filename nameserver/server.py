@@ -17,7 +17,6 @@ from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
 from staticfire.protocol.errors import UsageError, os_words
-from staticfire.runtime.client_machine import check_client_files
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.folders import sync_folders_above
@@ -69,7 +68,7 @@ class Nameserver(Service):
         return self._server.port
 
     async def _start(self) -> None:
-        check_client_files(self.state.settings)
+        self.state.settings.check_client_files()
         self.state.started_ms = self.state.machine.clock.uptime_ms()
         self._open_folder()
         await self._listen()

@@ -92,10 +92,8 @@ class Explained(Loopy):
     """A service whose loop crashes for a reason."""
 
     async def _loop(self) -> None:
-        try:
-            await super()._loop()
-        except ValueError as error:
-            raise RuntimeError("explained") from error
+        await self.is_waiting.wait()
+        raise RuntimeError("explained") from ValueError("the loop")
 
 
 async def test_a_crash_during_the_start_keeps_its_cause() -> None:
@@ -108,8 +106,10 @@ class Tolerant(Loopy):
     """A service that waits during its start for something whose cancellation it ignores."""
 
     async def _start(self) -> None:
+        self.spawn(self._loop(), "a loop")
+        self.is_waiting.set()
         with suppress(asyncio.CancelledError):
-            await super()._start()
+            await asyncio.Future()
 
 
 async def test_a_start_that_ignores_the_end_of_its_wait_fails_with_the_crash_all_the_same() -> None:

@@ -7,7 +7,7 @@ import shutil
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -180,7 +180,10 @@ async def test_the_keys_of_servers_and_clients_may_have_passwords(authority: Aut
         files, tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path, tls_enable=True,
         tls_client_trust_cert_path=authority.path, tls_client_cert_path=own.cert, tls_client_key_path=own.key,
     )  # fmt: skip
-    with_passwords = {"tls_server_key_password": "of-the-server", "tls_client_key_password": "of-the-client"}
+    with_passwords: dict[str, Any] = {
+        "tls_server_key_password": "of-the-server",
+        "tls_client_key_password": "of-the-client",
+    }
     for wrong in ("", "of-the-client"):
         with pytest.raises(
             UsageError, match=r"the password of the key in \S+ \(tls.server.keyPath\) is wrong, or missing"

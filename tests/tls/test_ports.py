@@ -5,8 +5,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ import pytest
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON, codec_for
 from staticfire.protocol.errors import ConnectFailed, ConnectionLost, NetworkError, UsageError
-from staticfire.proxy.server import Proxy
-from staticfire.proxy.settings import ProxySettings
 from staticfire.proxy.transport.endpoint import GrpcEndpoint
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.live_settings import as_properties
@@ -360,34 +357,6 @@ async def test_a_file_that_cant_be_used_prevents_the_start(tmp_path: Path) -> No
         with pytest.raises(UsageError, match=words):
             async with nameserver(**settings):
                 pass
-
-
-@asynccontextmanager
-async def proxy(**settings: Any) -> AsyncIterator[None]:
-    machine = live_machine()
-    try:
-        async with Proxy(machine, ProxySettings(listen_host=HOST, grpc_server_port=0, **settings)):
-            yield
-    finally:
-        await machine.workers.close()
-
-
-@pytest.mark.parametrize("server", [nameserver, proxy])
-async def test_a_file_of_its_own_connections_that_cant_be_used_prevents_the_start(
-    server: Callable[..., AbstractAsyncContextManager[object]], tmp_path: Path
-) -> None:
-    good = Authority(tmp_path).issue("a")
-    (tmp_path / "no.pem").write_text("not a certificate")
-    for settings, words in (
-        ({"tls_client_trust_cert_path": str(tmp_path / "gone")}, r"gone \(tls.client.trustCertPath\) can't be read"),
-        ({"tls_client_cert_path": good.cert}, "tls.client.keyPath is missing"),
-        ({"tls_client_cert_path": str(tmp_path / "no.pem"), "tls_client_key_path": good.key}, "must be PEM files"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            async with server(tls_enable=True, **settings):
-                pass
-        async with server(tls_enable=False, **settings):
-            pass  # It opens no connections through TLS.
 
 
 @pytest.mark.parametrize("name", ["m\u00fcnchen.local", "[::1]", "a b", "a;b"])
