@@ -68,6 +68,7 @@ class Nameserver(Service):
         return self._server.port
 
     async def _start(self) -> None:
+        self.state.settings.check_client_files()
         self.state.started_ms = self.state.machine.clock.uptime_ms()
         self._open_folder()
         await self._listen()

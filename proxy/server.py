@@ -58,6 +58,7 @@ class Proxy(Service):
         return self._endpoint.port
 
     async def _start(self) -> None:
+        self._settings.check_client_files()
         await self._parts.enter_async_context(self._client)
         await self._parts.enter_async_context(self._messaging)
         await self._listen()

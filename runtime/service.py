@@ -109,16 +109,27 @@ class Service:
         cancels = 0 if starter is None else starter.cancelling()
         try:
             await self._start()
-        except BaseException as error:
-            crash = self.crash
-            if crash is None or starter is None:
+        except asyncio.CancelledError:
+            # Otherwise the caller has cancelled the start, too.
+            if not self._is_cancelled_only_by_crash(starter, cancels):
                 raise
-            is_only_ours = starter.uncancel() <= cancels  # Otherwise the caller has cancelled the start, too.
-            if isinstance(error, asyncio.CancelledError) and is_only_ours:
-                raise crash from None
+        except BaseException:
+            self._is_cancelled_only_by_crash(starter, cancels)
             raise
+        else:  # Something in it may have ignored the cancellation.
+            self._is_cancelled_only_by_crash(starter, cancels)
         finally:
             self._starter = None
+        crash = self.crash
+        if crash is not None:
+            raise crash  # Outside of the `except`, which would replace its context.
+
+    def _is_cancelled_only_by_crash(self, starter: asyncio.Task[Any] | None, cancels: int) -> bool:
+        """Take back the cancellation by a crash, if there was one. Return whether no other one is left.
+
+        `cancels`: how many there were before the start.
+        """
+        return self.crash is not None and starter is not None and starter.uncancel() <= cancels
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         # Otherwise the coroutine is being closed and can't wait for anything.

@@ -1,6 +1,7 @@
 """The clients of this endpoint by client id: their settings, their telemetry streams, and their last heartbeats.
 
-Pure except for `expected`; streams are only stored here. A client is known from its first settings until it terminates
+Pure except for `expected`. Of the streams, only those of known clients keep a place for their connection
+(`GrpcCall.is_spare`). A client is known from its first settings until it terminates
 or has been silent for CLIENT_EXPIRED_MS. Any program can send settings under any number of client ids, so their size,
 the number of clients, and the size of all settings together have limits (docs/grpc-limits.md).
 
@@ -145,6 +146,8 @@ class ClientTable:
         self._check_room(client)
         self.remove(client.client_id)
         self._clients[client.client_id] = client
+        if client.stream is not None:
+            client.stream.is_spare = False
         self._bytes += client.counted_bytes
         for arrived in self._expected.get(client.client_id, ()):
             arrived.set()
@@ -152,10 +155,12 @@ class ClientTable:
             self._publishers.setdefault(topic, {})[client.client_id] = client
 
     def remove(self, client_id: str) -> KnownClient | None:
-        """Remove a client; return it if it was known."""
+        """Remove a client; return it if it was known. Its stream remains: some clients never open another one."""
         client = self._clients.pop(client_id, None)
         if client is not None:
             self._bytes -= client.counted_bytes
+            if client.stream is not None:
+                client.stream.is_spare = True
         for topic in client.topics if client is not None else ():
             publishers = self._publishers[topic]
             publishers.pop(client_id, None)

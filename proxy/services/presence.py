@@ -2,8 +2,9 @@
 
 Behaviour
 - A heartbeat keeps the client's settings alive; without settings it is refused.
-- A client that has been silent for too long is treated as terminated. Its Telemetry stream ends with UNAVAILABLE, so
-  that a client that is there after all sends its settings again.
+- A client that has been silent for too long is treated as terminated. Its Telemetry stream remains open: a client that
+  was only frozen sends its settings on it every five minutes, and the C# client never opens another one. The stream
+  keeps no place, so its connection is closed when another client needs it (client_table.py).
 - The messages that a terminated push consumer was working on are visible again after a second.
 """
 
@@ -17,20 +18,18 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import (
 )
 from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.callers import Caller
-from staticfire.proxy.services.client_table import CLIENT_EXPIRED_MS, CONSUMER_TYPES, ClientTable, KnownClient
+from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of
 from staticfire.proxy.services.receipt_work import ReceiptWork
 from staticfire.proxy.services.statuses import StatusError, ok
 from staticfire.proxy.services.transactions import TransactionCalls
-from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause
 
 log = logger("proxy")
 
 SCAN_EVERY_MS = 5_000
-EXPIRED = f"no heartbeat was received for {CLIENT_EXPIRED_MS // 1_000} s: send the settings again"
 
 
 class PresenceCalls:
@@ -75,16 +74,22 @@ class PresenceCalls:
         client = self._clients.remove(caller.client_id)
         if client is None:
             raise _unknown_client()
-        await self._gone(client)
+        self._return_messages(client)
+        await self._part_from(client)
         if not client.is_producer:
             group_of(request.group)
         return NotifyClientTerminationResponse(status=ok())
 
-    async def _gone(self, client: KnownClient) -> None:
-        for topic in client.topics:
-            await self._transactions.part(topic)
+    def _return_messages(self, client: KnownClient) -> None:
+        """Make the messages of a removed client visible again soon. Call it without an await after the removal: a
+        client that returns meanwhile keeps what it receives then."""
         if client.group:
             self._work.client_gone(client.client_id, client.group)
+
+    async def _part_from(self, client: KnownClient) -> None:
+        """Unregister the groups of a removed producer, as far as no client publishes their topics when it is done."""
+        for topic in client.topics:
+            await self._transactions.part(topic)
 
     async def expire(self) -> None:
         """Remove the clients that have been silent for too long, and the transactions that were never ended."""
@@ -93,10 +98,9 @@ class PresenceCalls:
         silent = self._clients.expire(uptime_ms)
         for client in silent:
             log.info("client_silent", client_id=client.client_id, group=client.group)
-            if client.stream is not None:
-                client.stream.fail(GrpcError(GrpcStatus.UNAVAILABLE, EXPIRED))
+            self._return_messages(client)
         for client in silent:
-            await self._gone(client)
+            await self._part_from(client)
 
     async def expire_loop(self, pause_for: Pause) -> None:
         """Call `expire` periodically."""

@@ -5,8 +5,9 @@ Behaviour
   id. The stream that brought the newest settings gets the commands: transaction checks (transactions.py), thread
   stacks, single messages (questions.py).
 - Invalid settings end the stream with a gRPC error, and so do those that are too large, or of one client too many.
-- The end of a stream ends nothing else: the client is known until it terminates or has been silent for too long. Then
-  its stream ends, too (presence.py).
+- The end of a stream ends nothing else: the client is known until it terminates or has been silent for too long. That
+  in turn ends no stream, so the client can send its settings again on the same one. A stream that brought no settings,
+  older ones, or those of a client that isn't known any more, keeps no place for its connection (client_table.py).
 
 Not done
 - `reconnect_endpoints` and `notify_unsubscribe_lite` are never sent, as in RocketMQ 5.3.
@@ -60,6 +61,7 @@ class TelemetryCalls:
         self, commands: AsyncIterator[TelemetryCommand], call: GrpcCall
     ) -> AsyncIterator[TelemetryCommand]:
         """Process a client's commands, and respond to its settings. Raises: GrpcError."""
+        call.is_spare = True  # Until it has brought a client's settings.
         try:
             caller = caller_of(call)
         except StatusError as error:

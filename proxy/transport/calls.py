@@ -97,13 +97,12 @@ class StreamSide(NamedTuple):
 
     send: Callable[[Message], Awaitable[None]]
     drained: Callable[[], Awaitable[None]]
-    fail: Callable[[GrpcError], None]
 
 
 class GrpcCall:
     """One call, as seen by its handler."""
 
-    __slots__ = ("_clock", "_stream", "deadline_ms", "metadata", "method", "peer")
+    __slots__ = ("_clock", "_stream", "deadline_ms", "is_spare", "metadata", "method", "peer")
 
     def __init__(
         self,
@@ -122,6 +121,8 @@ class GrpcCall:
         counts."""
         self.peer = peer
         """Host and port of the client."""
+        self.is_spare = False
+        """Whether it is a stream that keeps no place: its connection may be closed when another client needs one."""
         self.deadline_ms = deadline_ms
         self._clock = clock
         self._stream = stream
@@ -148,11 +149,6 @@ class GrpcCall:
         """
         if self._stream is not None:
             await self._stream.drained()
-
-    def fail(self, error: GrpcError) -> None:
-        """End a stream with an error, from any task, unless it is over. A call without a stream can't be ended."""
-        if self._stream is not None:
-            self._stream.fail(error)
 
 
 class CallKind(Enum):

@@ -44,6 +44,8 @@ class GrpcEndpoint:
         self._entrances: dict[Entrance, None] = {}  # In the order in which they were opened.
         # Connections whose protocol isn't recognised yet, the oldest first.
         self._greeting: OrderedDict[Entrance, None] = OrderedDict()
+        # The connections that may be closed for new ones, the first one last; None: not determined since the last look.
+        self._spare: list[Entrance] | None = None
         self._held_bytes = 0
         self._queued_bytes = 0
         self._shed_planned = False
@@ -108,23 +110,20 @@ class GrpcEndpoint:
     def _make_room(self) -> bool:
         """Close the oldest connection without calls, or else the oldest spare one. Return whether there was one.
 
-        gRPC clients connect again when they need to.
+        Which ones there are is determined once per look, because it takes milliseconds if there are thousands of
+        connections. gRPC clients connect again when they need to.
         """
-        spare: Entrance | None = None
-        for entrance in self._entrances:
-            grpc = entrance.grpc
-            if grpc is None or entrance.closing_since is not None:
-                continue
-            if not grpc.calls:
-                spare = entrance
-                break
-            if spare is None and grpc.is_spare:
-                spare = entrance
-        if spare is None or spare.grpc is None:
-            return False
-        spare.grpc.leave(words="it was idle, and other clients want to connect")
-        spare.close()
-        return True
+        if self._spare is None:
+            spare = [each for each in self._entrances if _is_spare(each)]
+            spare.sort(key=lambda each: each.grpc is not None and each.grpc.calls > 0)
+            self._spare = spare[::-1]
+        while self._spare:
+            entrance = self._spare.pop()
+            if entrance in self._entrances and _is_spare(entrance) and entrance.grpc is not None:
+                entrance.grpc.leave(words="it was idle, and other clients want to connect")
+                entrance.close()
+                return True
+        return False
 
     def greeted(self, entrance: Entrance) -> None:
         self._greeting.pop(entrance, None)
@@ -202,7 +201,7 @@ class GrpcEndpoint:
 
     def look(self) -> None:
         """Close the connections that are idle or stuck. Call it every LOOK_MS."""
-        uptime_ms, limits = self.clock.uptime_ms(), self.limits
+        uptime_ms, limits, self._spare = self.clock.uptime_ms(), self.limits, None
         for entrance in list(self._entrances):
             grpc = entrance.grpc
             if grpc is not None:
@@ -270,6 +269,12 @@ class GrpcEndpoint:
         tasks = [task for entrance in entrances if entrance.grpc for task in entrance.grpc.tasks()]
         if tasks:
             await asyncio.wait(tasks, timeout=self.limits.stop_ms_max / 1000)
+
+
+def _is_spare(entrance: Entrance) -> bool:
+    """Return whether a connection may be closed when another client needs its place."""
+    grpc = entrance.grpc
+    return grpc is not None and entrance.closing_since is None and (not grpc.calls or grpc.is_spare)
 
 
 def _report(event: str, address: str, reason: str, connections: int) -> None:

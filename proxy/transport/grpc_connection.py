@@ -112,11 +112,13 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
     def is_spare(self) -> bool:
         """Whether it may be closed when others need its place, although it has calls.
 
-        It doesn't answer a PING, or has only streams of requests without a first one.
+        It doesn't answer a PING, or has only streams that have no first request, or keep no place (GrpcCall.is_spare).
         """
-        return self._pinged_ms is not None or (
-            len(self._calls) == self.calls
-            and all(each.kind is CallKind.BIDI and not each.has_begun for each in self._calls.values())
+        pinged_ms, ping_ms_max = self._pinged_ms, self._shared.limits.ping_ms_max
+        if pinged_ms is not None and self._clock.uptime_ms() - pinged_ms >= ping_ms_max:
+            return True
+        return len(self._calls) == self.calls and all(
+            each.kind is CallKind.BIDI and (each.call.is_spare or not each.has_begun) for each in self._calls.values()
         )
 
     # -- from the client -----------------------------------------------------------------------------------------
@@ -293,9 +295,9 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self.flush()
 
     def fail_silent(self, uptime_ms: UptimeMs) -> None:
-        """Send a PING to a client that has been silent for long; close the connection if it doesn't answer.
+        """Send a PING to a client that has been silent for long; much later, abort the connection without an answer.
 
-        A machine that loses its network, or its power, closes no connections, and a stream may be silent for ever.
+        A machine without network or power closes no connections. But a client that was only frozen needs its streams.
         """
         limits = self._shared.limits
         if self._pinged_ms is None:
@@ -303,9 +305,8 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
                 self._pinged_ms = uptime_ms
                 self._http2.ping()
                 self.flush()
-        elif uptime_ms - self._pinged_ms >= limits.ping_ms_max:
-            silent_ms = limits.silent_ms_max + limits.ping_ms_max
-            self.abort(f"nothing was received for {silent_ms} ms, not even the acknowledgement of a PING")
+        elif uptime_ms - self._pinged_ms >= limits.unanswered_ms_max:
+            self.abort(f"nothing was received for {limits.unanswered_ms_max} ms, not even an answer to a PING")
 
     def note_progress(self, waiting_bytes: int) -> None:
         """Compare the bytes that wait in the transport with the last look: a slow client isn't stuck, nor silent."""

@@ -30,7 +30,8 @@ class TransportLimits(msgspec.Struct, frozen=True):
     """Concurrent calls on all connections; calls above the limit are refused."""
     connections_max: int = 10_000
     """When one more arrives, the oldest connection without calls is closed; if there is none, the oldest one that
-    doesn't answer a PING, or has only streams of requests without a first one; otherwise the new one."""
+    doesn't answer a PING, or whose only calls are streams of no known client; otherwise the new one. Which
+    connections these are is determined every 5 s."""
     header_bytes_max: int = 16 * 1024
     """The metadata of one call, as HTTP/2 counts it: names, values, and 32 bytes for each field."""
     metadata_bytes_max: int = 2 * MIB
@@ -67,9 +68,12 @@ class TransportLimits(msgspec.Struct, frozen=True):
     requests, the first one must be complete within this time."""
     silent_ms_max: int = 60_000
     """How long a client with open calls may send nothing; then it gets a PING."""
-    ping_ms_max: int = 60_000
-    """How long a client may take to answer that PING, or to send anything else; then its connection is aborted. With
-    `silent_ms_max` it is the time after which a client without heartbeats is considered gone."""
+    ping_ms_max: int = 10_000
+    """How long a client may take to answer that PING, or to send anything else, until its connection may be closed
+    when another client needs its place."""
+    unanswered_ms_max: int = 3_600_000
+    """How long a client may leave that PING unanswered until its connection is aborted. It is long, because a client
+    in a debugger, or a paused container, is silent too, and some clients never open a second Telemetry stream."""
     greeting_ms_max: int = 20_000
     """How long a connection may take until its protocol is recognised, TLS handshake included."""
     greetings_max: int = 1_000

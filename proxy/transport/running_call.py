@@ -87,13 +87,13 @@ class RunningCall:
         self.kind = method.kind
         self._timeout_ms = facts.timeout_ms
         self._metadata_bytes = facts.metadata_bytes
-        self._call = GrpcCall(
+        self.call = GrpcCall(
             facts.method,
             facts.metadata,
             facts.peer,
             facts.clock,
             None if facts.timeout_ms is None else UptimeMs(facts.clock.uptime_ms() + facts.timeout_ms),
-            None if method.kind is CallKind.UNARY else StreamSide(self.send, self.drained, self.fail),
+            None if method.kind is CallKind.UNARY else StreamSide(self.send, self.drained),
         )
         self._limits = limits
         self._reader = RequestReader(limits.request_bytes_max)
@@ -144,20 +144,20 @@ class RunningCall:
 
     def _start_with_one(self) -> None:
         if len(self._requests) != 1 or self._reader.held_bytes:
-            words = f"received {len(self._requests)} requests: {self._call.method} needs exactly one"
+            words = f"received {len(self._requests)} requests: {self.call.method} needs exactly one"
             raise GrpcError(GrpcStatus.INTERNAL, words)
         request = self._next_request()
         if self.kind is CallKind.UNARY:
             self._start(self._answer_once(request))
         else:
-            self._start(self._answer_stream(self._method.handler(request, self._call)))
+            self._start(self._answer_stream(self._method.handler(request, self.call)))
 
     def open(self) -> None:
         """Start the deadline, and the handler if it takes its requests as they arrive."""
         if self._timeout_ms is not None and self._timeout_ms < TIMER_MS_MAX:
             self._timer = asyncio.get_running_loop().call_later(self._timeout_ms / 1000, self._expire)
         if self.kind is CallKind.BIDI:
-            self._start(self._answer_stream(self._method.handler(self._iterate(), self._call)))
+            self._start(self._answer_stream(self._method.handler(self._iterate(), self.call)))
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self.task = asyncio.get_running_loop().create_task(coroutine)
@@ -223,7 +223,7 @@ class RunningCall:
 
     async def _answer_once(self, request: Message) -> None:
         try:
-            answer = await self._method.handler(request, self._call)
+            answer = await self._method.handler(request, self.call)
         except GrpcError as error:
             self.fail(error)
         except Exception as error:  # noqa: BLE001 - one call: the others and the connection continue
@@ -264,7 +264,7 @@ class RunningCall:
     def _check_open(self) -> None:
         """Raises: GrpcError if the call is over."""
         if self.is_over:
-            raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call has ended")
+            raise GrpcError(GrpcStatus.CANCELLED, f"{self.call.method}: the call has ended")
 
     async def _until_taken(self) -> None:
         """Wait until all queued responses have left, or are dropped."""
@@ -293,12 +293,12 @@ class RunningCall:
     def _crashed(self, error: Exception) -> None:
         log.error(
             "grpc_call_failed",
-            method=self._call.method,
-            peer=format_address(*self._call.peer),
+            method=self.call.method,
+            peer=format_address(*self.call.peer),
             error=repr(error),
             exc_info=error,
         )
-        self.fail(GrpcError(GrpcStatus.INTERNAL, f"{self._call.method} failed: {error!r}"))
+        self.fail(GrpcError(GrpcStatus.INTERNAL, f"{self.call.method} failed: {error!r}"))
 
     def _end(self, fields: bytes) -> None:
         self._over()
@@ -318,11 +318,11 @@ class RunningCall:
         self._resolve_taken()
 
     def _expire(self) -> None:
-        self.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, f"{self._call.method}: the client's deadline has passed"))
+        self.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, f"{self.call.method}: the client's deadline has passed"))
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._owner.task_ended(self)
         if not task.cancelled() and task.exception() is not None:
-            log.error("grpc_call_failed", method=self._call.method, error=repr(task.exception()))
+            log.error("grpc_call_failed", method=self.call.method, error=repr(task.exception()))
         if not self.is_over:
             self._over()

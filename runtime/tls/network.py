@@ -1,8 +1,9 @@
 """A network whose connections to others speak TLS. Ports stay as they are: a server decides by the first byte.
 
 The files are checked for changes at each connect, so renewed ones are used from the next connection on. If the new
-files can't be used, those from before stay in use, and one line in the log has the reason: while an administrator
-renews them, the key may not fit the certificate for a moment, and a program must survive a reconnect meanwhile.
+files can't be used, those from before stay in use, and a line in the log has the reason: while an administrator renews
+them, the key may not fit the certificate for a moment, and a program must survive a reconnect meanwhile. Each connect
+tries again, because what was wrong may be no part of `signature`: a permission, or too many open files.
 """
 
 import asyncio
@@ -37,7 +38,10 @@ class TlsNetwork:
         """The network without TLS."""
         self._tls = tls
         self._context: SSLContext | None = None
+        # The signature of the files that are in use.
         self._seen: tuple[object, ...] = ()
+        # Why newer ones can't be used, as it was last logged.
+        self._reason = ""
 
     def check(self) -> None:
         """Load the files, if there are any, because a wrong one must prevent a start. Raises: UsageError."""
@@ -93,13 +97,16 @@ class TlsNetwork:
         seen = signature([path for path in (tls.trust_cert_path, tls.cert_path, tls.key_path) if path])
         if self._context is None:
             self._context, self._seen = client_context(tls), seen
-        elif seen != self._seen:
-            self._seen = seen
+        elif seen == self._seen:
+            self._reason = ""
+        else:
             try:
-                self._context = client_context(tls)
+                self._context, self._seen, self._reason = client_context(tls), seen, ""
             except (UsageError, OSError) as error:
                 reason = f"{error}; new connections use the files from before until these can be used"
-                log.error("tls_not_reloaded", reason=reason)
+                if reason != self._reason:
+                    self._reason = reason
+                    log.error("tls_not_reloaded", reason=reason)
         return self._context
 
     def surroundings(self) -> Surroundings:

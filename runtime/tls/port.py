@@ -2,7 +2,8 @@
 
 Behaviour: a worker makes the certificate when the first client speaks TLS; clients wait for it. At each handshake the
 files are checked for changes, so a renewed certificate is used from the next connection on; open connections keep
-theirs. If the new files can't be used, the old certificate stays in use, and one line in the log has the reason.
+theirs. If the new files can't be used, the old certificate stays in use, a line in the log has the reason, and each
+handshake tries again: what was wrong may be no part of `signature` (a permission, too many open files).
 RocketMQ checks the files every 500 ms, and loads them only if both certificate and key have changed.
 """
 
@@ -51,7 +52,10 @@ class TlsContexts:
         self._waiting: list[Callable[[ContextOrError], None]] = []
         own = () if settings.makes_certificate else (settings.tls_server_cert_path, settings.tls_server_key_path)
         self._paths = (*own, settings.tls_server_trust_cert_path) if settings.reads_files else ()
+        # The signature of the files that are in use.
         self._seen: tuple[object, ...] = ()
+        # Why newer ones can't be used, as it was last logged.
+        self._reason = ""
 
     def check(self) -> None:
         """Load the files, if there are any, because a wrong one must prevent the start. Raises: UsageError."""
@@ -71,15 +75,21 @@ class TlsContexts:
 
     def _look_again(self) -> None:
         """Load the files if they have changed."""
-        if not self._paths or (seen := signature(self._paths)) == self._seen:
+        if not self._paths:
             return
-        self._seen = seen
+        seen = signature(self._paths)
+        if seen == self._seen:
+            self._reason = ""
+            return
         try:
-            self._context = server_context(self._settings, self._alpn)
+            context = server_context(self._settings, self._alpn)
         except (UsageError, OSError) as error:
             reason = f"{error}; the certificate from before is served until both files fit"
-            log.error("tls_not_reloaded", reason=reason)
+            if reason != self._reason:
+                self._reason = reason
+                log.error("tls_not_reloaded", reason=reason)
         else:
+            self._context, self._seen, self._reason = context, seen, ""
             log.info("tls_reloaded", files=[path for path in self._paths if path])
 
     async def _make(self) -> None:

@@ -211,8 +211,8 @@ class Stream:
         """What the server said, answers and commands."""
         self._commands: asyncio.Queue[pb.TelemetryCommand | None] = asyncio.Queue()
         base = stand.grpc_call("Telemetry", client_id, timeout_ms=None, **metadata)
-        side = StreamSide(self._sent, self._drained, self._fail)
-        call = GrpcCall(base.method, base.metadata, base.peer, stand.machine.clock, None, side)
+        side = StreamSide(self._sent, self._drained)
+        self.call = call = GrpcCall(base.method, base.metadata, base.peer, stand.machine.clock, None, side)
         handler = stand.methods[f"{SERVICE}/Telemetry"].handler
         self.error: GrpcError | None = None
         self._is_over = False
@@ -226,10 +226,6 @@ class Stream:
 
     async def _drained(self) -> None:
         """Everything that is sent has left at once."""
-
-    def _fail(self, error: GrpcError) -> None:
-        self.error = error
-        self.task.cancel()
 
     async def _said(self) -> AsyncIterator[pb.TelemetryCommand]:
         while (command := await self._commands.get()) is not None:

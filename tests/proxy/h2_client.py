@@ -195,7 +195,7 @@ def a_send(body: bytes = b"x", message_id: str = "id") -> bytes:
 class EchoService:
     """A send tells how long the body was; a receive gives `batch_size` messages; telemetry says what it hears.
 
-    A receive with `auto_renew` gives all messages at once.
+    A receive with `auto_renew` gives all messages at once. A telemetry stream keeps no place after "unknown".
     `SendMessage` of the id "wait" ends when `go` is set, "fail" fails, "refuse" is refused.
     """
 
@@ -249,6 +249,7 @@ class EchoService:
             async for command in commands:
                 if command.verify_message_result.nonce == "slow":
                     await self.go.wait()
+                call.is_spare = command.verify_message_result.nonce == "unknown"
                 await call.send(command)
                 yield command
         finally:

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
-from tests.proxy.grpc_stand import GROUP, GrpcStand, consumer_settings, keep_alive, ready, resource, working
+from staticfire.simulation.world import SimulatedWorld
+from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, consumer_settings, keep_alive, ready, resource, working
 
 pytestmark = pytest.mark.row("G3", "G5")
 
@@ -75,3 +76,25 @@ async def test_messages_are_held_only_for_the_group_of_a_clients_settings(stand:
     words = "client c1 has no settings of group billing here: it must send them over Telemetry first"
     assert received.status.message == words
     assert await stand.bodies() == [b"a"]  # Nothing is held without auto_renew.
+
+
+async def test_a_client_that_returns_while_a_broker_is_slow_keeps_its_new_messages(world: SimulatedWorld) -> None:
+    """A producer falls silent, too. Its group's removal waits for a broker that doesn't respond."""
+    stand = await GrpcStand(world, brokers=2).start()
+    await stand.put_topic(TOPIC)
+    await stand.put_topic("payments", "TRANSACTION", broker="broker-b")
+    await stand.producer("payments")
+    await stand.consumer("c1", kind=PUSH)
+    await world.run_for(seconds=119)
+    world.freeze("broker-b")
+    await world.run_for(seconds=7)
+    assert stand.service.clients.get("c1") is None
+    await stand.consumer("c1", kind=PUSH)
+    await stand.consumer("c2", kind=PUSH)
+    await stand.send(body=b"new")
+    [message] = (await stand.receive(client_id="c1", auto_renew=True)).messages
+    await world.run_for(seconds=10)
+    assert await stand.bodies(client_id="c2", auto_renew=True, poll_s=5) == []
+    assert (await stand.ack(message)).status.code == pb.Code.OK
+    world.thaw("broker-b")
+    await stand.close()

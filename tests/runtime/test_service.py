@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -85,3 +86,35 @@ async def test_a_start_that_is_cancelled_stays_cancelled(crashes: bool) -> None:
     with pytest.raises(asyncio.CancelledError):
         await start
     assert service.steps == ["stopped"]
+
+
+class Explained(Loopy):
+    """A service whose loop crashes for a reason."""
+
+    async def _loop(self) -> None:
+        await self.is_waiting.wait()
+        raise RuntimeError("explained") from ValueError("the loop")
+
+
+async def test_a_crash_during_the_start_keeps_its_cause() -> None:
+    with pytest.raises(RuntimeError, match="explained") as raised:
+        await Explained().__aenter__()
+    assert str(raised.value.__cause__) == "the loop"
+
+
+class Tolerant(Loopy):
+    """A service that waits during its start for something whose cancellation it ignores."""
+
+    async def _start(self) -> None:
+        self.spawn(self._loop(), "a loop")
+        self.is_waiting.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Future()
+
+
+async def test_a_start_that_ignores_the_end_of_its_wait_fails_with_the_crash_all_the_same() -> None:
+    service, task = Tolerant(), asyncio.current_task()
+    assert task is not None
+    with pytest.raises(ValueError, match="the loop"):
+        await service.__aenter__()
+    assert (service.steps, task.cancelling()) == (["stopped"], 0)

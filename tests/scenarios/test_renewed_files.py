@@ -28,17 +28,19 @@ async def test_a_broker_registers_again_while_its_certificate_is_being_renewed(
 ) -> None:
     authority = Authority(tmp_path)
     own = authority.issue("client", "broker.example")
-    tls = serving(
-        authority.issue("server", NAMESRV, BROKER), tls_server_mode="enforcing",
-        tls_client_trust_cert_path=authority.path, tls_client_cert_path=own.cert, tls_client_key_path=own.key,
-    )  # fmt: skip
+    tls = serving(authority.issue("server", NAMESRV, BROKER), tls_server_mode="enforcing")
+    connecting = {
+        "tls_client_trust_cert_path": authority.path,
+        "tls_client_cert_path": own.cert,
+        "tls_client_key_path": own.key,
+    }
 
     async def start_nameserver() -> Nameserver:
         settings = NameserverSettings(**tls)
         return await world.start("namesrv", Nameserver(world.machine("namesrv", NAMESRV), settings))
 
     await start_nameserver()
-    broker = await world.start("broker", Broker(world.machine("broker", BROKER), broker_settings(**tls)))
+    broker = await world.start("broker", Broker(world.machine("broker", BROKER), broker_settings(**tls, **connecting)))
     await world.stop("namesrv")
     os.rename(own.cert, f"{own.cert}.away")
     restarted = await start_nameserver()

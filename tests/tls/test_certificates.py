@@ -7,7 +7,7 @@ import shutil
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -180,15 +180,18 @@ async def test_the_keys_of_servers_and_clients_may_have_passwords(authority: Aut
         files, tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path, tls_enable=True,
         tls_client_trust_cert_path=authority.path, tls_client_cert_path=own.cert, tls_client_key_path=own.key,
     )  # fmt: skip
+    with_passwords: dict[str, Any] = {
+        "tls_server_key_password": "of-the-server",
+        "tls_client_key_password": "of-the-client",
+    }
     for wrong in ("", "of-the-client"):
         with pytest.raises(
             UsageError, match=r"the password of the key in \S+ \(tls.server.keyPath\) is wrong, or missing"
         ):
-            async with nameserver(**settings, tls_server_key_password=wrong):
+            async with nameserver(**settings, **with_passwords | {"tls_server_key_password": wrong}):
                 pass
-    settings |= {"tls_server_key_password": "of-the-server"}
-    async with nameserver(**settings) as server:
-        showing = TlsSettings(**settings, tls_client_key_password="of-the-client")
+    async with nameserver(**settings, **with_passwords) as server:
+        showing = TlsSettings(**settings, **with_passwords)
         assert (await ask(server.port, showing.as_client())).code == 0
         with pytest.raises(UsageError, match="the password of the key"):
             await ask(server.port, TlsSettings(**settings).as_client())
@@ -299,3 +302,50 @@ async def test_a_client_reconnects_while_its_files_are_being_renewed(
         replace(own, new, "cert", "key")
         assert await ask_again() == 0
         assert "tls_not_reloaded" not in capfd.readouterr().err
+
+
+def lines_of(text: str, event: str) -> list[str]:
+    return [line for line in text.splitlines() if event in line]
+
+
+def content_of(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def put_unseen(path: str, content: bytes) -> None:
+    """Change a file so that it has the same inode, size and time each time, as `chmod` leaves them."""
+    Path(path).write_bytes(content)
+    os.utime(path, (1, 1))
+
+
+async def test_a_client_retries_files_that_could_not_be_used_although_they_look_the_same(
+    authority: Authority, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = Authority(tmp_path / "other")
+    ca = content_of(other.path)
+    async with nameserver(**serving(other.issue("server"))) as server, connected(TlsClient(authority.path)) as pool:
+        address = f"{HOST}:{server.port}"
+        with pytest.raises(ConnectFailed):
+            await pool.ask(address, PUT)
+        put_unseen(authority.path, b"x" * len(ca))
+        for _ in range(3):
+            with pytest.raises(ConnectFailed):
+                await pool.ask(address, PUT)
+        assert len(lines_of(capfd.readouterr().err, "tls_not_reloaded")) == 1
+        put_unseen(authority.path, ca)
+        assert (await pool.ask(address, PUT)).code == 0
+
+
+async def test_a_server_retries_files_that_could_not_be_used_although_they_look_the_same(
+    authority: Authority, capfd: pytest.CaptureFixture[str]
+) -> None:
+    files, new = authority.issue("server"), authority.issue("renewed")
+    cert = content_of(new.cert)
+    async with nameserver(**serving(files)) as server:
+        first = await served(server.port)
+        replace(files, new, "key")
+        put_unseen(files.cert, b"x" * len(cert))
+        assert [await served(server.port) for _ in range(3)] == [first] * 3
+        assert len(lines_of(capfd.readouterr().err, "tls_not_reloaded")) == 1
+        put_unseen(files.cert, cert)
+        assert await served(server.port) != first
