@@ -68,7 +68,11 @@ class Nameserver(Service):
         return self._server.port
 
     async def _start(self) -> None:
-        self.state.settings.check_client_files()
+        if self.state.settings.as_client() is not None:
+            # Imported here, because few nameservers open connections through TLS.
+            from staticfire.runtime.client_machine import check_client_files
+
+            check_client_files(self.state.settings)
         self.state.started_ms = self.state.machine.clock.uptime_ms()
         self._open_folder()
         await self._listen()

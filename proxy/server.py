@@ -14,6 +14,7 @@ from staticfire.proxy.services.service import MessagingService
 from staticfire.proxy.settings import ProxySettings
 from staticfire.proxy.transport.endpoint import LOOK_MS, GrpcEndpoint
 from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.runtime.client_machine import check_client_files
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
@@ -58,7 +59,7 @@ class Proxy(Service):
         return self._endpoint.port
 
     async def _start(self) -> None:
-        self._settings.check_client_files()
+        check_client_files(self._settings)
         await self._parts.enter_async_context(self._client)
         await self._parts.enter_async_context(self._messaging)
         await self._listen()

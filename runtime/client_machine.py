@@ -32,6 +32,18 @@ def connecting(machine: Machine, settings: TlsSettings) -> Machine:
     return machine._replace(network=network)
 
 
+def check_client_files(settings: TlsSettings) -> None:
+    """Load the files for the connections that a server will open, because a wrong one must prevent its start.
+
+    Raises: UsageError (a file can't be used).
+    """
+    tls = settings.as_client()
+    if tls is not None and tls.reads_files:
+        from staticfire.runtime.tls.contexts import client_context  # Imported here, as below.
+
+        client_context(tls)
+
+
 def with_client(machine: Machine, tls: TlsClient | None) -> Machine:
     """Return the machine, with connections through TLS if `tls` isn't None."""
     return machine if tls is None else machine._replace(network=_tls_network(machine, tls))

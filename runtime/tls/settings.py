@@ -178,17 +178,6 @@ class TlsSettings(SettingsValue):
             self.tls_client_key_password,
         )
 
-    def check_client_files(self) -> None:
-        """Load the files for the connections that it opens, because a wrong one must prevent a start.
-
-        Raises: UsageError (a file can't be used).
-        """
-        tls = self.as_client()
-        if tls is not None and tls.reads_files:
-            from staticfire.runtime.tls.contexts import client_context  # Imported here: OpenSSL costs 10 ms and 3 MiB.
-
-            client_context(tls)
-
 
 def check_names(names: Sequence[str], given_by: str) -> None:
     """Check the names of a certificate. `given_by`: the setting or flag, for the error.
