@@ -12,8 +12,9 @@ from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.waiting import WaitingMessages
-from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import Answer
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import StorageError
 from staticfire.protocol.requests.clock import (
     BrokerClockAnswer,
     ClockReading,
@@ -25,6 +26,9 @@ from staticfire.protocol.requests.clock import (
 )
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.log import logger
+
+log = logger("broker")
 
 
 class ClockControl:
@@ -47,6 +51,7 @@ class ClockControl:
         self._pops = pops
         self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
+        self._trouble = ""
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -66,12 +71,25 @@ class ClockControl:
 
     async def deliver(self, call: Call) -> Answer:
         """Deliver everything due by now, check transactions, return expired pops, and remove what is too old."""
-        message_ms = self._clock.message_ms()
-        delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
+        message_ms, delivered, trouble = self._clock.message_ms(), 0, ""
+        for waiting in (self._delays, self._timers):
+            try:
+                delivered += await waiting.deliver_until(message_ms)
+            except (StorageError, OSError) as error:
+                trouble = trouble or str(error)
+        self._report(trouble)
         checked = await self._transactions.check_until(message_ms)
         expired = await self._pops.return_until(message_ms)
         await self._disk_watch.remove_passed()
+        if trouble and not delivered:
+            return refusal(ResponseCode.SYSTEM_ERROR, trouble)
         return DeliverAnswer(delivered, checked, expired)
+
+    def _report(self, trouble: str) -> None:
+        """Log once why due messages can't be delivered: an advance tries it again and again."""
+        if trouble and trouble != self._trouble:
+            log.error("due_not_delivered", reason=trouble)
+        self._trouble = trouble
 
     async def rest(self, call: Call) -> Answer:
         """Respond whether the broker is at rest, as soon as it is."""

@@ -84,7 +84,7 @@ def _change_files(folder: SnapshotFolder, request: KeepSnapshot | RemoveSnapshot
     if isinstance(request, KeepSnapshot):
         folder.keep(request.name, request.saved_ms, request.save_id)
     else:
-        folder.remove(request.name, request.pending)
+        folder.remove(request.name, request.pending_ms)
 
 
 def _require_allowed(tables: BrokerTables, core: NextCore) -> None:

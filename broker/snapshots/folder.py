@@ -30,6 +30,8 @@ SNAPSHOTS = "snapshots"
 SNAPSHOTS_MAX = 1_000
 # Before the name of a pending snapshot; no name begins with it.
 PENDING = "."
+# The brokers of a cluster save their parts in less time; a pending snapshot that is older is removed by the next save.
+PENDING_MS_MAX = 3_600_000
 # The folders for the copies. A snapshot that replaces another one uses the folder that the other one doesn't use.
 FILES = ("files", "files-2")
 
@@ -97,14 +99,33 @@ class SnapshotFolder:
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"there is no snapshot {name}: {there}")
         return found
 
-    def remove(self, name: str, pending: bool = False) -> None:
-        """Remove a snapshot, or the pending one of that name. Raises: BrokerAnswer (there is none), OSError."""
-        if pending:
-            name = PENDING + check_name(name)
+    def remove(self, name: str, pending_ms: int = 0) -> None:
+        """Remove a snapshot, or the pending one of that time. Raises: BrokerAnswer (there is none), OSError."""
+        if pending_ms:
+            self._find_pending(name, pending_ms)
+            name = PENDING + name
         else:
             self.info(name)
         self._files.remove(f"{self._snapshots}/{name}/info")
         self._files.remove_folder(f"{self._snapshots}/{name}")
+
+    def _find_pending(self, name: str, saved_ms: int) -> KeptInfo:
+        found = self._read(PENDING + check_name(name))
+        if found is None or found.info.saved_ms != saved_ms:
+            words = f"there is no pending snapshot {name} of that time: it was saved once more, or removed"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        return found
+
+    def _drop_old_pending(self, now_ms: int) -> None:
+        """Remove the pending snapshots of saves that have ended without it: their program was ended, say."""
+        for name in self._files.list_folder(self._snapshots):
+            if name.startswith(PENDING):
+                try:
+                    found = self._read(name)
+                except StorageError:
+                    found = None
+                if found is None or found.info.saved_ms + PENDING_MS_MAX < now_ms:
+                    drop(self._files, f"{self._snapshots}/{name}")
 
     def stage(self, name: str) -> None:
         """Copy a snapshot next to the current data, and change nothing else. Raises: BrokerAnswer, StorageError."""
@@ -120,10 +141,9 @@ class SnapshotFolder:
         begun, name = f"{self._restoring}/saving", (PENDING if pending else "") + check_name(info.name)
         self.restoring.require_none()
         try:
-            if (
-                not self._files.exists(f"{self._snapshots}/{name}")
-                and len(self._files.list_folder(self._snapshots)) >= SNAPSHOTS_MAX
-            ):
+            self._drop_old_pending(info.saved_ms)
+            others = [one for one in self._files.list_folder(self._snapshots) if not one.startswith(PENDING)]
+            if info.name not in others and len(others) >= SNAPSHOTS_MAX:
                 raise StorageError(f"the limit of {SNAPSHOTS_MAX} snapshots is reached: remove one first")
             info = msgspec.structs.replace(info, size_bytes=self._copy_all(begun))
             self._put_in_place(f"{begun}/files", name, info)
@@ -138,14 +158,8 @@ class SnapshotFolder:
 
         After an error, the old or the new snapshot exists.
         """
-        waiting = PENDING + check_name(name)
-        found = self._read(waiting)
-        if found is None or found.info.saved_ms != saved_ms:
-            words = f"there is no pending snapshot {name} of that time: it was saved once more, or removed"
-            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
-        place = f"{self._snapshots}/{waiting}"
+        found, place = self._find_pending(name, saved_ms), f"{self._snapshots}/{PENDING}{name}"
         try:
-            self._files.remove(f"{place}/info")  # From now on it isn't whole.
             info = msgspec.structs.replace(found.info, save_id=save_id)
             self._put_in_place(f"{place}/{found.files}", name, info)
         except OSError as error:

@@ -68,6 +68,8 @@ class ResendTargets:
         self._to = to
         self._only_group = only_group
         self._queues: dict[str, list[MessageQueue]] = {}
+        self._brokers: dict[str, set[str]] = {}
+        """The brokers that have a topic, whether it is writable there or not."""
         self._members_read_retries = False
 
     async def check(self) -> None:
@@ -134,9 +136,21 @@ class ResendTargets:
         same = await self._same_messages(letter, MessageQueue(topic, near, 0), once)
         first = MessageQueue(topic, near, same[0].queue_id) if same else None
         queue = fitting_queue(letter, queues, first)
-        if queue.broker_name != near:
-            same = await self._same_messages(letter, queue, once)
+        if once:
+            same += await self._copies_at(letter, topic, self._brokers[topic] - {near}, must_know=True)
         return queue, same
+
+    async def _copies_at(
+        self, letter: DeadLetter, topic: str, brokers: Iterable[str], must_know: bool
+    ) -> list[StoredRecord]:
+        """Return the records of a topic on these brokers that are the same message. Raises: as `_same_messages`.
+
+        An earlier resend may have chosen any of them: the topic's route and permissions may have changed since then.
+        """
+        found: list[StoredRecord] = []
+        for name in sorted(brokers):
+            found += await self._same_messages(letter, MessageQueue(topic, name, 0), must_know)
+        return found
 
     async def _was_sent_elsewhere(self, letter: DeadLetter, topic: str) -> bool:
         """Return whether a letter was sent to its original topic or to the retry topic, and not now to `topic`.
@@ -147,8 +161,8 @@ class ResendTargets:
         origin, retries = letter.origin_topic, retry_topic(self._group)
         try:
             if origin is not None and origin != topic:
-                _, same = await self._queue_of(letter, origin, once=False)
-                if _has_copy(same, letter):
+                await self._queues_of(origin)
+                if _has_copy(await self._copies_at(letter, origin, self._brokers[origin], must_know=False), letter):
                     return True
         except (BrokerAnswer, ClientError):
             pass
@@ -167,6 +181,7 @@ class ResendTargets:
         if queues is None:
             route = await self._client.routes.fetch(topic)
             queues = publish_queues(topic, route)
+            self._brokers[topic] = {broker.broker_name for broker in route.broker_datas}
             if not queues:
                 is_served = any(MASTER_ID in broker.broker_addrs for broker in route.broker_datas)
                 words = f"{topic} has no writable queue: check its permission and its brokers"

@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.numbers import Int64
 
 SNAPSHOT_NAME_CHARS_MAX = 64
 
@@ -96,8 +97,8 @@ class RemoveSnapshot(Request, rename="camel"):
     """Remove one."""
 
     name: str
-    pending: bool = False
-    """Remove the pending one of that name."""
+    pending_ms: Int64 = 0
+    """Remove the pending one of that name that was saved then; 0: the snapshot."""
 
 
 @request(RequestCode.KEEP_SNAPSHOT)
@@ -105,7 +106,7 @@ class KeepSnapshot(Request, rename="camel"):
     """Let a pending snapshot replace the one of its name: all brokers have saved their parts."""
 
     name: str
-    saved_ms: int
+    saved_ms: Int64
     """When it was saved: another one may be pending meanwhile."""
     save_id: str
     """What it has in common with the parts of the other brokers."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 
@@ -70,9 +71,12 @@ def inbox_calls(signals: SignalInbox, handle: Callable[[signal.Signals], None]) 
 
 @contextmanager
 def signals_call(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Call a function in the event loop for each stop signal: for commands that start no processes."""
+    """Call a function in the event loop for each stop signal: for commands that start no processes.
+
+    Only the main thread of a program gets signals. In another one, a program calls the command as a function.
+    """
     loop = asyncio.get_running_loop()
-    numbers = stop_signals()
+    numbers = stop_signals() if threading.current_thread() is threading.main_thread() else ()
     for number in numbers:
         loop.add_signal_handler(number, handle, number)
     try:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from staticfire.control.whole_cluster import KnownBrokers, undisturbed
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ClientError, UsageError, broker_answer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
@@ -31,6 +32,8 @@ from staticfire.runtime.pool import ConnectionPool
 # A copy of many gigabytes takes minutes.
 TIMEOUT_MS = 600_000
 DISCARD_TIMEOUT_MS = 1_000
+# A broker that carries out another change of snapshots refuses the next one.
+BUSY_TRIES, BUSY_PAUSE_S = 300, 0.1
 DEFAULT_NAME = "default"
 
 
@@ -45,27 +48,42 @@ async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEF
     what = f"snapshot {name}"
     if len(brokers) == 1:
         return _shown(name, _saved_by(await _ask_all(pool, brokers.values(), SaveSnapshot(name), what)))
+    replies = await _replies(pool, brokers.values(), SaveSnapshot(name, pending=True))
+    parts = {address: _saved_by([reply]) for address, reply in replies.items() if isinstance(reply, Answer)}
+    saved_ms = {address: infos[0].saved_ms for address, infos in parts.items() if infos}
     try:
-        answers = await _ask_all(pool, brokers.values(), SaveSnapshot(name, pending=True), what)
+        infos = _saved_by(_checked(replies, what))
     except BaseException:
-        await _discard(pool, brokers, name)
+        await _discard(pool, saved_ms, name)
         raise
-    infos = _saved_by(answers)
     # A broker that dies now may keep its old part. Then the parts have different ids, which a restore notices.
     save_id = "-".join(str(info.saved_ms) for info in infos)
-    for address, info in zip(brokers.values(), infos, strict=True):
-        await _ask_all(pool, [address], KeepSnapshot(name, info.saved_ms, save_id), what)
+    keeping = asyncio.gather(
+        *(_keep(pool, address, KeepSnapshot(name, at_ms, save_id), what) for address, at_ms in saved_ms.items())
+    )
+    await asyncio.shield(keeping)
     return _shown(name, infos)
 
 
 def _saved_by(answers: list[Answer]) -> list[SnapshotInfo]:
-    return [answer.body for answer in answers if isinstance(answer, SnapshotAnswer)]
+    return [answer.body for answer in answers if isinstance(answer, SnapshotAnswer) and answer.body is not None]
 
 
-async def _discard(pool: ConnectionPool, brokers: Mapping[str, str], name: str) -> None:
-    """Remove the pending parts. A broker that doesn't respond replaces its part at the next save."""
+async def _keep(pool: ConnectionPool, address: str, request: KeepSnapshot, what: str) -> None:
+    """Let a broker keep its part; wait if it is busy with another snapshot. Raises: NetworkError, BrokerAnswer."""
+    for _ in range(BUSY_TRIES):
+        answer = await pool.ask(address, request, TIMEOUT_MS)
+        if answer.code != ResponseCode.SYSTEM_BUSY:
+            break
+        await asyncio.sleep(BUSY_PAUSE_S)
+    if answer.code != 0:
+        raise broker_answer(answer.code, answer.remark, f"{what} at {address}")
+
+
+async def _discard(pool: ConnectionPool, saved_ms: Mapping[str, int], name: str) -> None:
+    """Remove the pending parts. The first save after an hour removes what remains, because a broker is busy, say."""
     removing = (
-        pool.ask(address, RemoveSnapshot(name, pending=True), DISCARD_TIMEOUT_MS) for address in brokers.values()
+        pool.ask(address, RemoveSnapshot(name, at_ms), DISCARD_TIMEOUT_MS) for address, at_ms in saved_ms.items()
     )
     await asyncio.gather(*removing, return_exceptions=True)
 
@@ -131,12 +149,22 @@ async def _by_broker(pool: ConnectionPool, brokers: Mapping[str, str]) -> dict[s
 
 async def _ask_all(pool: ConnectionPool, addresses: Iterable[str], request: Request, what: str) -> list[Answer]:
     """Query all servers at once. When all have responded, raise the first error. Raises: NetworkError, BrokerAnswer."""
+    return _checked(await _replies(pool, addresses, request), what)
+
+
+async def _replies(
+    pool: ConnectionPool, addresses: Iterable[str], request: Request
+) -> dict[str, Answer | BaseException]:
+    """Query all servers at once; return the response or the error of each."""
     servers = list(addresses)
-    answers = await asyncio.gather(
-        *(pool.ask(address, request, TIMEOUT_MS) for address in servers), return_exceptions=True
-    )
+    asking = (pool.ask(address, request, TIMEOUT_MS) for address in servers)
+    return dict(zip(servers, await asyncio.gather(*asking, return_exceptions=True), strict=True))
+
+
+def _checked(replies: Mapping[str, Answer | BaseException], what: str) -> list[Answer]:
+    """Return the responses. Raises: the first error; BrokerAnswer (a refusal)."""
     done: list[Answer] = []
-    for address, answer in zip(servers, answers, strict=True):
+    for address, answer in replies.items():
         if isinstance(answer, BaseException):
             raise answer
         if answer.code != 0:

@@ -12,7 +12,12 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
 from staticfire.runtime.loading import ENVIRONMENT
 
-NO_SETTINGS = frozenset({"CHAOS", "CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
+NO_SETTINGS = frozenset(
+    {
+        "CHAOS", "CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "FROM_ACCESS_KEY", "FROM_SECRET_KEY", "LISTEN",
+        "LOG_LEVEL", "PURE_PYTHON",
+    }
+)  # fmt: skip
 """Environment variables that are read but aren't settings of a server, without the prefix."""
 LOG_LEVEL = f"{ENVIRONMENT_PREFIX}LOG_LEVEL"
 # How similar two names must be to count as a typing error. With less, other programs' names would count, too.

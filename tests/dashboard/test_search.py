@@ -115,6 +115,16 @@ def test_each_field_of_the_search_counts_in_each_search(cluster: Cluster) -> Non
     assert found_bodies(cluster, key="same", broker="broker-z") == []
 
 
+def test_a_key_of_more_messages_than_the_limit_says_so_also_if_none_of_those_is_wanted(cluster: Cluster) -> None:
+    with Producer("shop", cluster.namesrv) as producer:
+        for number in range(70):
+            producer.send(Message("orders", b"k", keys=["often"], tags=f"tag-{number}"))
+    while len(get(f"{cluster.control}/messages/often?max=64&lives=0")[1].get("messages", [])) < 64:
+        pass  # The broker's index gets them after they are stored.
+    shown = page(f"{cluster.control}/ui/messages?key=often&tags=none").text
+    assert "No message was found of 64 with that key: there may be more" in shown
+
+
 def test_a_limit_that_leaves_messages_out_is_shown(cluster: Cluster) -> None:
     with Producer("shop", cluster.namesrv) as producer:
         producer.send_batch([Message("orders", b"b") for _ in range(210)])

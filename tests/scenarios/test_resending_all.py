@@ -165,11 +165,29 @@ async def test_a_look_up_that_a_broker_refuses_interrupts_and_nothing_is_sent_tw
     await shop.add(code="UPDATE_CONSUMER_OFFSET", topic=DEAD, answer="SYSTEM_BUSY", times=1)
     with pytest.raises(ResendInterrupted, match="sent 1 dead letters, then broker-a/0/1 failed"):
         await dlq.resend()
-    await shop.add(code="QUERY_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=1)
-    with pytest.raises(ResendInterrupted, match="sent 0 dead letters, then broker-a/0/0 failed: SYSTEM_BUSY"):
-        await dlq.resend()
+    for broker in shop.brokers:  # Each may have it, whatever its permission is now.
+        await shop.add(code="QUERY_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=1, broker=broker)
+        with pytest.raises(ResendInterrupted, match="sent 0 dead letters, then broker-a/0/0 failed: SYSTEM_BUSY"):
+            await dlq.resend()
     report = await dlq.resend()
     assert (report.count, report.skipped, sent_to(shop)) == (9, 1, before + 10)
+
+
+@BOTH_PROTOCOLS
+async def test_letters_after_a_left_one_are_not_sent_twice_when_the_route_of_their_topic_changes(
+    world: SimulatedWorld, shop: FaultyShop, dlq: DeadLetterQueue
+) -> None:
+    """An earlier resend sent them to another broker, since this one was closed. Its progress stays before the stray."""
+    await put_stray(shop)
+    await bury_ten(world, shop)
+    before = sent_to(shop)
+    await shop.admin.create_topic(TOPIC, 4, perm=4, broker_name="broker-a")
+    assert len((await dlq.resend()).left) == 1
+    assert sent_to(shop) == before + 10
+    for perm, broker in ((6, "broker-a"), (4, "broker-b")):
+        await shop.admin.create_topic(TOPIC, 4, perm=perm, broker_name=broker)
+        report = await dlq.resend()
+        assert (report.count, report.skipped, sent_to(shop)) == (0, 10, before + 10)
 
 
 # -- two at once -------------------------------------------------------------------------------------------------------

@@ -25,14 +25,16 @@ async def search(call: PageCall) -> dict[str, Any]:
     begin, end = call.text("from"), call.text("to")
     form = {name: call.text(name) for name in FIELDS}
     rows: list[dict[str, Any]] = []
-    error = ""
+    error, found = "", 0
     try:
         if form["offset"] and (key or begin or end):
             raise Refused(400, {"error": "An offset belongs to a queue of a topic: leave key and times empty."})
         if key:
-            rows = await _with_key(call, key, {"topic": topic, "from": begin, "to": end})
+            every = await _with_key(call, key, {"topic": topic, "from": begin, "to": end})
+            rows, found = [one for one in every if _is_wanted(call, one)], len(every)
         elif topic:
             rows = await _of_topic(call, topic)
+            found = len(rows)
     except Refused as refused:
         error = str(refused)
     return {
@@ -40,16 +42,16 @@ async def search(call: PageCall) -> dict[str, Any]:
         "rows": [shown_message(one) for one in rows],
         "error": error,
         "has_criteria": bool(topic or key),
-        "order": _order(form, len(rows)),
+        "order": _order(form, found),
     }
 
 
-def _order(form: dict[str, str], rows: int) -> str:
+def _order(form: dict[str, str], found: int) -> str:
     """Return in which order messages are shown, and whether a limit has left some out."""
     if form["key"]:
-        return f"{KEY_MAX} is the limit: there may be more" if rows == KEY_MAX else ""
+        return f"of {KEY_MAX} with that key: there may be more, so name the topic or a time" if found == KEY_MAX else ""
     if form["from"] or form["to"]:
-        return f"the oldest {SHOWN_MAX}: there may be more, from the last one's time on" if rows == SHOWN_MAX else ""
+        return f"the oldest {SHOWN_MAX}: there may be more, from the last one's time on" if found == SHOWN_MAX else ""
     if form["offset"]:
         return "from the offset on"
     return "the newest first"
@@ -59,7 +61,7 @@ async def _with_key(call: PageCall, key: str, limits: dict[str, str]) -> list[di
     """Return the messages with a key or an id. Those that wait are in no topic yet: only their ids are known."""
     try:
         found = await call.calls.get("/messages/{id}", {"id": key}, max=KEY_MAX, lives="0", **limits)
-        return [one for one in found["messages"] if _is_wanted(call, one)]
+        return list(found["messages"])
     except Refused as refused:
         if refused.status != 404 or any(limits.values()) or any(map(call.text, ("broker", "queue", "tags"))):
             raise
@@ -68,7 +70,12 @@ async def _with_key(call: PageCall, key: str, limits: dict[str, str]) -> list[di
 
 
 def _is_wanted(call: PageCall, message: dict[str, Any]) -> bool:
-    """Return whether a message is at the broker, in the queue and with one of the tags that a search names."""
+    """Return whether a message is at the broker, in the queue and with one of the tags that a search names.
+
+    What is only known by its id, because it waits, has none of them.
+    """
+    if "brokerName" not in message:
+        return True
     broker, queue, tags = (call.text(name) for name in ("broker", "queue", "tags"))
     return (
         broker in ("", message["brokerName"])
