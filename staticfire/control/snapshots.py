@@ -28,12 +28,13 @@ from staticfire.protocol.requests.snapshots import (
     snapshot_name_fault,
 )
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import pause_between_looks
 
 # A copy of many gigabytes takes minutes.
 TIMEOUT_MS = 600_000
 DISCARD_TIMEOUT_MS = 1_000
 # A broker that carries out another change of snapshots refuses the next one.
-BUSY_TRIES, BUSY_PAUSE_S = 300, 0.1
+BUSY_TRIES, BUSY_PAUSE_MS = 300, 100
 DEFAULT_NAME = "default"
 
 
@@ -75,7 +76,7 @@ async def _keep(pool: ConnectionPool, address: str, request: KeepSnapshot, what:
         answer = await pool.ask(address, request, TIMEOUT_MS)
         if answer.code != ResponseCode.SYSTEM_BUSY:
             break
-        await asyncio.sleep(BUSY_PAUSE_S)
+        await pause_between_looks(BUSY_PAUSE_MS)
     if answer.code != 0:
         raise broker_answer(answer.code, answer.remark, f"{what} at {address}")
 
