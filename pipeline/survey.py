@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 SURVEY_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 100
+# What ACL 1.0 refuses begins with this.
+ACL_REFUSAL = "AclException"
 # A server that responds with one of these may respond with the result next time.
 BUSY_CODES = frozenset(
     {
@@ -34,6 +36,11 @@ BUSY_CODES = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
+
+
+def _is_busy(error: BrokerAnswer) -> bool:
+    """Return whether another try may succeed. ACL 1.0 refuses with SYSTEM_ERROR, too: that doesn't change."""
+    return error.code in BUSY_CODES and ACL_REFUSAL not in (error.remark or "")
 
 
 async def find_queues(client: ClusterClient, topics: Iterable[str], may_miss: bool = False) -> list[MessageQueue]:
@@ -141,7 +148,7 @@ async def _retried(
         try:
             return await ask()
         except kinds as error:
-            if isinstance(error, BrokerAnswer) and error.code not in BUSY_CODES:
+            if isinstance(error, BrokerAnswer) and not _is_busy(error):
                 raise
             if uptime_ms() >= deadline_ms:
                 raise SourceUnreachable(

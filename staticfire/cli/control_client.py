@@ -105,8 +105,14 @@ class ControlClient:
             if self._is_certain:
                 raise
             return False
-        # One of several nameservers is enough.
-        return self._is_certain or comparable(self._namesrv) <= comparable(str(there.get("namesrv")))
+        if self._is_certain:
+            return True
+        wanted = comparable(self._namesrv)
+        try:
+            # One of several nameservers is enough.
+            return wanted <= comparable(str(there["namesrv"]))
+        except (UsageError, KeyError, TypeError):
+            return False  # Another program listens at that port.
 
     def _ask(self, method: str, path: str, words: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the endpoint's response. Raises: UsageError (it refuses), ClientError (it doesn't respond)."""

@@ -302,6 +302,14 @@ def test_endpoint_of_another_cluster_at_the_usual_port_is_left_alone(
         assert main(["fault", "clear", "-n", thread.namesrv, "--control", url]) == EXIT_USAGE
 
 
+@pytest.mark.parametrize("reply", ["{}", '{"namesrv": ""}', '{"namesrv": 1}', "[]"])
+def test_another_program_at_the_usual_port_is_left_alone(
+    thread: Cluster, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    monkeypatch.setattr(control_client.ControlClient, "_ask", lambda *_: json.loads(reply))
+    assert main(["fault", "clear", "-n", thread.namesrv]) == 0
+
+
 def test_a_nameserver_in_the_command_line_counts_more_than_an_endpoint_in_the_environment(
     thread: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,8 @@ from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.options import SourceOptions
 from staticfire.pipeline.planning import QueueRange
 from staticfire.pipeline.survey import find_ends, find_queues, patiently
-from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer, broker_answer
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import FaultyShop
 
@@ -37,3 +38,13 @@ async def test_what_no_later_request_would_get_is_reported_at_once(shop: FaultyS
     queues = await find_queues(client, [TOPIC])
     with shop.takes(0), pytest.raises(BrokerAnswer, match="NO_PERMISSION"):
         await patiently(client, OPTIONS, lambda: find_ends(client, queues))
+
+
+async def test_a_refusal_of_acl_1_is_reported_at_once(shop: FaultyShop, client: ClusterClient) -> None:
+    """It has the code of a busy server."""
+
+    async def refused() -> None:
+        raise broker_answer(ResponseCode.SYSTEM_ERROR, "org.apache.rocketmq.acl.common.AclException: no such key")
+
+    with shop.takes(0), pytest.raises(BrokerAnswer, match="no such key"):
+        await patiently(client, OPTIONS, refused)

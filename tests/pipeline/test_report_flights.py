@@ -22,6 +22,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+OVER_TIME = ("flow", "latency-over-time")
+
+
 def test_the_first_flights_of_the_year_are_counted_as_the_demo_counted_them(tmp_path: Path) -> None:
     done = run("--flights", "3000", "--to", str(tmp_path))
     last = one_line("\n".join(done.stdout.splitlines()[-1:]))
@@ -29,7 +32,9 @@ def test_the_first_flights_of_the_year_are_counted_as_the_demo_counted_them(tmp_
     assert re.fullmatch(wanted, last), done.stdout + done.stderr
     assert done.returncode == 0
     page = (tmp_path / "flights.html").read_text()
-    assert [name for name in PLOTS if f'<div class="plot" id="{name}"' in page] == list(PLOTS)
+    shown = [name for name in PLOTS if f'<div class="plot" id="{name}"' in page]
+    # A quick machine consumes all flights within one moment of the two pictures over time: then they aren't drawn.
+    assert shown in (list(PLOTS), [name for name in PLOTS if name not in OVER_TIME])
     assert "<td>United Air Lines (UA)</td>" in page
     assert "Every number was counted twice" in page
 
