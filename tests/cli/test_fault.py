@@ -306,7 +306,7 @@ def test_endpoint_of_another_cluster_at_the_usual_port_is_left_alone(
 def test_another_program_at_the_usual_port_is_left_alone(
     thread: Cluster, monkeypatch: pytest.MonkeyPatch, reply: str
 ) -> None:
-    monkeypatch.setattr(control_client.json, "load", lambda _: json.loads(reply))
+    monkeypatch.setattr(json, "load", lambda _: json.loads(reply))
     monkeypatch.setattr(control_client, "CONTROL_URL", thread.control)  # Something responds there.
     assert main(["fault", "clear", "-n", thread.namesrv]) == 0
 
