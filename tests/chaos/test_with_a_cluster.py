@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from staticfire import (
 )
 from staticfire.chaos.asserting import assert_each
 from staticfire.chaos.connections import connections
+from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, join_for
@@ -65,34 +68,11 @@ async def test_commit_that_was_lost_leaves_nothing() -> None:
         assert [await left(claimed) for claimed in (0, 1, 3)] == [3, 2, 0]
 
 
-@pytest.mark.parametrize(("settle_s", "left"), [(0, 1), (60, 0)])
-async def test_a_group_may_consume_until_the_settling_time_is_over(settle_s: float, left: int) -> None:
-    """At the limit, its message is delivered and not committed yet. The program here doesn't end."""
-    async with (
-        Cluster() as cluster,
-        Producer("shop", cluster.namesrv) as shop,
-        PullConsumer("billing", cluster.namesrv) as billing,
-        connections() as pool,
-    ):
-        await cluster.create_topic("orders", 1)
-        sent = await shop.send(Message("orders", b"1 book"))
-        await billing.pull(sent.queue, 0)
-        await billing.commit(sent.queue, 0)
-        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=settle_s)
-        tails = JournalTails(pool, cluster.addresses)
-        run = asyncio.create_task(ProgramRun(program, cluster, ClientSettings(), tails, [], asyncio.Event()).evidence())
-        if settle_s:
-            looked = len(await cluster.requests("QUERY_CONSUMER_OFFSET"))
-            async with asyncio.timeout(60):
-                while len(await cluster.requests("QUERY_CONSUMER_OFFSET")) == looked:  # noqa: ASYNC110
-                    await asyncio.sleep(0)
-            await billing.commit(sent.queue, 1)
-        assert (await run).open_at_limit == {("billing", "orders"): left}
-
-
-async def test_no_fault_begins_after_all_faults_have_ended() -> None:
-    """Otherwise it would hit in the settling time, and the messages that are left would count against the program."""
-    late = PlannedFault("slow", (("code", "PULL_MESSAGE"), ("delay", "1h")), Begin(1, "billing"))
+@asynccontextmanager
+async def settling(
+    faults: list[PlannedFault], settle_s: float, *more: bytes
+) -> AsyncIterator[tuple[AsyncCluster, PullConsumer, MessageQueue, "asyncio.Task[Evidence]"]]:
+    """Run a program that doesn't end and is in its settling time. A consumer has pulled the first order, not `more`."""
     async with (
         Cluster() as cluster,
         Producer("shop", cluster.namesrv) as shop,
@@ -101,26 +81,42 @@ async def test_no_fault_begins_after_all_faults_have_ended() -> None:
     ):
         await cluster.create_topic("orders", 1)
         queue = (await shop.send(Message("orders", b"1 book"))).queue
-        await shop.send(Message("orders", b"2 books"))
+        for body in more:
+            await shop.send(Message("orders", body))
         await billing.pull(queue, 0, max_messages=1)
         await billing.commit(queue, 0)
-        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=60)
+        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=settle_s)
         tails = JournalTails(pool, cluster.addresses)
-        injected = numbered([late])
-        run = asyncio.create_task(
-            ProgramRun(program, cluster, ClientSettings(), tails, injected, asyncio.Event()).evidence()
-        )
+        run = ProgramRun(program, cluster, ClientSettings(), tails, numbered(faults), asyncio.Event())
+        yield cluster, billing, queue, asyncio.create_task(run.evidence())
 
-        async def next_look() -> None:
-            looked = len(await cluster.requests("QUERY_CONSUMER_OFFSET"))
-            async with asyncio.timeout(60):
-                while len(await cluster.requests("QUERY_CONSUMER_OFFSET")) == looked:  # noqa: ASYNC110
-                    await asyncio.sleep(0)
 
-        await next_look()
+async def next_look(cluster: AsyncCluster) -> None:
+    """Wait until it is queried what the group has left."""
+    looked = len(await cluster.requests("QUERY_CONSUMER_OFFSET"))
+    async with asyncio.timeout(60):
+        while len(await cluster.requests("QUERY_CONSUMER_OFFSET")) == looked:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("settle_s", "left"), [(0, 1), (60, 0)])
+async def test_a_group_may_consume_until_the_settling_time_is_over(settle_s: float, left: int) -> None:
+    """At the limit, its message is delivered and not committed yet. The program here doesn't end."""
+    async with settling([], settle_s) as (cluster, billing, queue, run):
+        if settle_s:
+            await next_look(cluster)
+            await billing.commit(queue, 1)
+        assert (await run).open_at_limit == {("billing", "orders"): left}
+
+
+async def test_no_fault_begins_after_all_faults_have_ended() -> None:
+    """Otherwise it would hit in the settling time, and the messages that are left would count against the program."""
+    late = PlannedFault("slow", (("code", "PULL_MESSAGE"), ("delay", "1h")), Begin(1, "billing"))
+    async with settling([late], 60, b"2 books") as (cluster, billing, queue, run):
+        await next_look(cluster)
         await billing.pull(queue, 1, max_messages=1)
         for _ in range(2):
-            await next_look()
+            await next_look(cluster)
         await billing.commit(queue, 2)
         evidence = await run
         assert [one.at_ms for one in evidence.injected] == [0]

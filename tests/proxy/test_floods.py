@@ -3,6 +3,7 @@
 import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -63,14 +64,21 @@ class Besieged:
             self.endpoint.look()
 
 
-@pytest_asyncio.fixture
-async def besieged(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Besieged]:
-    """With the limits that a test is parametrized with."""
-    besieged = Besieged(world, getattr(request, "param", LIMITS))
+@asynccontextmanager
+async def listening(world: SimulatedWorld, limits: TransportLimits) -> AsyncIterator[Besieged]:
+    """An endpoint that holds nothing at its end."""
+    besieged = Besieged(world, limits)
     await besieged.endpoint.listen(HOST, PORT)
     yield besieged
     await besieged.endpoint.close()
     assert (besieged.endpoint.held_bytes, besieged.endpoint.queued_bytes, besieged.endpoint.connections) == (0, 0, 0)
+
+
+@pytest_asyncio.fixture
+async def besieged(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Besieged]:
+    """With the limits that a test is parametrized with."""
+    async with listening(world, getattr(request, "param", LIMITS)) as besieged:
+        yield besieged
 
 
 def chunks(said: bytes) -> list[bytes]:

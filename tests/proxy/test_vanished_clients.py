@@ -19,7 +19,7 @@ from tests.proxy.attacks import BEGIN, block_of, headers
 from tests.proxy.grpc_stand import GrpcStand, Stream, producer_settings
 from tests.proxy.h2_client import H2Client, a_send, command, framed
 from tests.proxy.raw_client import RawClient
-from tests.proxy.test_floods import HOST, PORT, Besieged
+from tests.proxy.test_floods import HOST, PORT, Besieged, listening
 from tests.scenarios.logged import LogLine
 from tests.work import calls_in
 
@@ -40,10 +40,8 @@ FIRSTS = {
 
 @pytest_asyncio.fixture
 async def besieged(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Besieged]:
-    besieged = Besieged(world, getattr(request, "param", LIMITS))
-    await besieged.endpoint.listen(HOST, PORT)
-    yield besieged
-    await besieged.endpoint.close()
+    async with listening(world, getattr(request, "param", LIMITS)) as besieged:
+        yield besieged
 
 
 async def talking(besieged: Besieged) -> tuple[H2Client, int]:

@@ -1,15 +1,17 @@
 """A shop whose cluster accepts fault rules."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from staticfire.client import ClientSettings, ProducerSettings
 from staticfire.client.admin.faults import FaultAdmin, FaultView
 from staticfire.faults.parsing import parse_fault
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, Shop
 
 BROKER = "10.0.1.1:10911"
@@ -45,3 +47,12 @@ class FaultyShop(Shop):
         began_ms = self.world.uptime_ms
         yield
         assert self.world.uptime_ms - began_ms == pytest.approx(ms, abs=within_ms)
+
+
+@pytest_asyncio.fixture(name="shop")
+async def one_queue_shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
+    """One broker and a topic with one queue, for modules that import it."""
+    shop = FaultyShop(world, ClientSettings())
+    await shop.open(brokers=1, queues=1)
+    yield shop
+    await shop.close()

@@ -1,31 +1,21 @@
 """Fault rules and connections: which of them are meant, and what their frames do to each other."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
-from staticfire.client import AnswerTimeout, ClientSettings
+from staticfire.client import AnswerTimeout
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC
-from tests.scenarios.faulty_shop import BROKER, FaultyShop
+from tests.scenarios.faulty_shop import BROKER, FaultyShop, one_queue_shop
+
+__all__ = ["one_queue_shop"]
 
 pytestmark = pytest.mark.row("S2")
 
 # A pull with this flag waits for a message, and the group is one without a subscription on the broker.
 HELD = 2 | 4
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
-    shop = FaultyShop(world, ClientSettings())
-    await shop.open(brokers=1, queues=1)
-    yield shop
-    await shop.close()
 
 
 @pytest.mark.parametrize("said", [{"address": "10.0.4.1", "drop": "request"}, {"partition": "broker-a/10.0.4.1"}])

@@ -1,30 +1,21 @@
 """What a fault rule still delays when it is removed: it arrives at once, and delays nothing that is sent later."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from staticfire.client import ClientSettings
 from staticfire.control.reset import reset
 from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.runtime.connection import Connection
-from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC
-from tests.scenarios.faulty_shop import BROKER, FaultyShop
+from tests.scenarios.faulty_shop import BROKER, FaultyShop, one_queue_shop
+
+__all__ = ["one_queue_shop"]
 
 pytestmark = pytest.mark.row("S2")
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
-    shop = FaultyShop(world, ClientSettings())
-    await shop.open(brokers=1, queues=1)
-    yield shop
-    await shop.close()
 
 
 @pytest_asyncio.fixture

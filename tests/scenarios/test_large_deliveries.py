@@ -1,11 +1,9 @@
 """Messages whose later form is larger than a segment, or that can't be delivered for a while, are never dropped."""
 
-from collections.abc import AsyncIterator
 from itertools import product
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.protocol.names import HALF_TOPIC
 from staticfire.protocol.requests.transactions import EndTransaction
@@ -20,15 +18,6 @@ KIB = 1024
 TOPIC = "t" * 120
 DELAYS: dict[str, dict[str, Any]] = {"level": {"DELAY": "1"}, "timer": {"TIMER_DELAY_SEC": "1"}}
 A_FILE = b"not a folder"
-
-
-@pytest_asyncio.fixture
-async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    stand = BrokerStand(world)
-    await stand.start()
-    await stand.put_topic("orders")
-    yield stand
-    await stand.close()
 
 
 @pytest.mark.row("D1")
@@ -59,6 +48,7 @@ async def test_each_delayed_message_that_is_accepted_is_delivered(world: Simulat
 async def test_messages_that_waited_while_segments_became_smaller_are_delivered(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:
+    await stand.put_topic("orders")
     body = b"x" * 100_000
     for properties in DELAYS.values():
         assert (await stand.send("orders", b"before " + body, **properties)).code == 0
@@ -90,7 +80,8 @@ async def test_messages_that_waited_while_segments_became_smaller_are_delivered(
 async def test_a_message_whose_queue_cannot_be_loaded_waits_and_the_others_are_delivered(
     world: SimulatedWorld, stand: BrokerStand, kind: str, logged: list[LogLine]
 ) -> None:
-    await stand.put_topic("blocked")
+    for topic in ("orders", "blocked"):
+        await stand.put_topic(topic)
     other = {"level": {"DELAY": "2"}, "timer": DELAYS["timer"]}[kind]
     for number, (properties, topic) in product(range(300), ((DELAYS[kind], "blocked"), (other, "orders"))):
         assert (await stand.send(topic, b"%d" % number, **properties)).code == 0

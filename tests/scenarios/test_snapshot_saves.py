@@ -13,9 +13,7 @@ from staticfire.protocol.requests.snapshots import GetSnapshots, KeepSnapshot, S
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import Shop
-from tests.scenarios.test_snapshots import addresses, put_away, put_back, shop
-
-__all__ = ["shop"]
+from tests.scenarios.test_snapshots import addresses, put_away, put_back
 
 pytestmark = pytest.mark.row("S8")
 

@@ -1,14 +1,11 @@
 """A cluster put away and put back while clients are connected, while messages wait, and while a broker is killed."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeFromWhere,
     Message,
     OrderedContext,
@@ -54,13 +51,6 @@ async def put_away(shop: Shop, name: str = "base") -> dict[str, Any]:
 
 async def put_back(shop: Shop, name: str = "base") -> dict[str, Any]:
     return await restore(shop.producer.client.pool, NAMESRV, KnownBrokers(addresses(shop)), name)
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
-    shop = Shop(world, getattr(request, "param", ClientSettings()))
-    yield await shop.open(brokers=2)
-    await shop.close()
 
 
 @BOTH_PROTOCOLS
