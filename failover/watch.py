@@ -98,11 +98,6 @@ class FailoverWatch:
                     self._report("", str(error))
                 await self._pause(POLL_MS)
 
-    async def look(self) -> None:
-        """Look once at each broker, and wait until that is done. Raises: NetworkError."""
-        async with asyncio.TaskGroup() as group:
-            await self._begin_looks(group)
-
     async def _begin_looks(self, group: asyncio.TaskGroup) -> None:
         """Begin to look at each broker for which the last look has ended: none waits for another one's machines."""
         sets = await self._admin.registered()

@@ -115,7 +115,8 @@ class FaultAdministration:
                 self._site.switches[rule.action](False)
             log.warning("fault_removed", server=self._site.name, number=rule.number, rule=in_words(rule), reason=why)
         # Only after the last of them is gone: none of them affects the responses to released requests.
-        self._gate.release([rule.number for rule in rules])
+        if rules:
+            self._gate.release([rule.number for rule in rules])
         if not len(self._book):
             self._gate.unshut()
         return len(rules)

@@ -36,7 +36,7 @@ class CopyFence:
         self.least_epoch = least_epoch
         """No master of an older epoch is followed, whatever the nameserver says."""
 
-    def begin(self, fence_ms: int, least_epoch: int, owner: str = "") -> None:
+    def begin(self, fence_ms: int, least_epoch: int, owner: str) -> None:
         """Begin, also while the master is being queried. 0: end, and look for the master again.
 
         `least_epoch`: -1: as before. `owner`: a random name of the failover; no other one ends the fence.

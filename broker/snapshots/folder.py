@@ -53,7 +53,7 @@ def check_name(name: str) -> str:
 
 
 class SnapshotFolder:
-    """The snapshots of one broker. Everything blocks. `save` and `finish` need the broker's files closed."""
+    """The snapshots of one broker. Everything blocks. `save` needs the broker's files closed."""
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
@@ -67,9 +67,12 @@ class SnapshotFolder:
 
     def all(self) -> list[SnapshotInfo]:
         """Return all snapshots, by name. Raises: StorageError, OSError."""
-        names = [name for name in self._files.list_folder(self._snapshots) if not name.startswith(PENDING)]
-        read = [self._read(name) for name in names]
+        read = [self._read(name) for name in self._names()]
         return [kept.info for kept in read if kept is not None]  # Incomplete and removed snapshots don't count.
+
+    def _names(self) -> list[str]:
+        """Return the names of all snapshots, also of incomplete ones, but of no pending ones."""
+        return [name for name in self._files.list_folder(self._snapshots) if not name.startswith(PENDING)]
 
     def _is_whole(self, name: str) -> bool:
         return self._files.exists(f"{self._snapshots}/{name}/info")
@@ -93,8 +96,7 @@ class SnapshotFolder:
     def _find(self, name: str) -> KeptInfo:
         found = self._read(check_name(name))
         if found is None:
-            folders = self._files.list_folder(self._snapshots)
-            names = [each for each in folders if self._is_whole(each) and not each.startswith(PENDING)]
+            names = [each for each in self._names() if self._is_whole(each)]
             there = f"the snapshots are {', '.join(names)}" if names else "there are no snapshots"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"there is no snapshot {name}: {there}")
         return found
@@ -142,7 +144,7 @@ class SnapshotFolder:
         self.restoring.require_none()
         try:
             self._drop_old_pending(info.saved_ms)
-            others = [one for one in self._files.list_folder(self._snapshots) if not one.startswith(PENDING)]
+            others = self._names()
             if info.name not in others and len(others) >= SNAPSHOTS_MAX:
                 raise StorageError(f"the limit of {SNAPSHOTS_MAX} snapshots is reached: remove one first")
             info = msgspec.structs.replace(info, size_bytes=self._copy_all(begun))

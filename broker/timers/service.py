@@ -217,7 +217,7 @@ class TimerService:
 
         Set the clock first: records get the clock's time.
 
-        Raises: StorageError (nothing can be stored now).
+        Raises: StorageError (nothing can be stored now, or some messages can't; they are retried).
         """
         delivered = 0
         while due := self._index.take_due(message_ms, SLICE_MAX + min(self._kept, KEPT_MAX)):

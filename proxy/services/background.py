@@ -48,3 +48,9 @@ class Background:
             log.info("background_work_failed", what=task.get_name(), reason=str(error))
         elif error is not None:
             log.error("background_work_failed", what=task.get_name(), error=repr(error))
+
+
+def retrieved(task: "asyncio.Task[Any]") -> None:
+    """Take the outcome of a task for which no call may wait any more: asyncio complains of errors that nobody takes."""
+    if not task.cancelled():
+        task.exception()

@@ -13,6 +13,7 @@ from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import ConnectFailed, NetworkError
 from staticfire.protocol.requests.access import JudgeAnswer, JudgeCall
 from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfoAnswer, GetClusterInfo
+from staticfire.proxy.services.background import retrieved
 
 TIMEOUT_MS = 3_000
 PATIENCE_MS = 100
@@ -67,7 +68,7 @@ class JudgingBrokers:
     def _begin(self, address: str, request: JudgeCall) -> "asyncio.Task[Answer]":
         """Send the request in a task that continues when the call no longer waits for it; it ends after TIMEOUT_MS."""
         task = asyncio.get_running_loop().create_task(self._client.pool.ask(address, request, TIMEOUT_MS))
-        task.add_done_callback(_retrieved)
+        task.add_done_callback(retrieved)
         return task
 
     def _note_slow(self, address: str, task: "asyncio.Task[Answer]") -> None:
@@ -98,8 +99,3 @@ def _is_of_a_check(answer: Answer) -> bool:
     if answer.code == SUCCESS:
         return isinstance(answer, JudgeAnswer) and answer.is_judging
     return answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-
-
-def _retrieved(task: "asyncio.Task[Answer]") -> None:
-    if not task.cancelled():
-        task.exception()  # The call may no longer wait: mark the exception as retrieved.

@@ -30,6 +30,7 @@ from staticfire.protocol.requests.groups import GetGroupConfig, GroupConfigAnswe
 from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigAnswer
 from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.services.background import retrieved
 from staticfire.proxy.services.message_types import UNSPECIFIED, check_types, type_of_topic
 from staticfire.proxy.services.statuses import StatusError
 from staticfire.runtime.log import logger
@@ -96,7 +97,7 @@ class Believed(Generic[V]):
 
     def _begin(self, work: Coroutine[Any, Any, V], now_ms: UptimeMs) -> _Fetch[V]:
         task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(_retrieved)
+        task.add_done_callback(retrieved)
         return _Fetch(task, now_ms + PATIENCE_MS)
 
     def forget(self, name: str) -> None:
@@ -139,11 +140,6 @@ class Believed(Generic[V]):
             self._known.clear()
         self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)
         return answer
-
-
-def _retrieved(task: "asyncio.Task[V]") -> None:
-    if not task.cancelled():
-        task.exception()  # All callers may have been cancelled: mark the exception as retrieved.
 
 
 class KnownCluster:

@@ -3,10 +3,13 @@
 import os
 import ssl
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime.log import logger
 from staticfire.runtime.tls.settings import REQUIRED_AUTH, TlsClient, TlsSettings
+
+log = logger("tls")
 
 HOW_TO_GET_IT = "pip install 'staticfire[tls]'"
 
@@ -103,6 +106,46 @@ def _check_file(name: str, path: str) -> None:
             pass
     except OSError as error:
         raise UsageError(f"TLS: {path} ({name}) can't be read: {error.strerror}") from None
+
+
+class FileContext:
+    """A context that is made again when its files have changed: renewed ones count from the next connection on.
+
+    If the new files can't be used, those from before stay in use, and a line in the log has the reason: while an
+    administrator renews them, the key may not fit the certificate for a moment. Each use tries again, because what was
+    wrong may be no part of `signature`: a permission, or too many open files.
+    """
+
+    def __init__(self, make: Callable[[], ssl.SSLContext], paths: Sequence[str], meanwhile: str) -> None:
+        """`meanwhile`: what is in use until the new files can be used, for the log."""
+        self._make = make
+        self.paths = [path for path in paths if path]
+        self._meanwhile = meanwhile
+        self._context: ssl.SSLContext | None = None
+        # The signature of the files that are in use.
+        self._seen: tuple[object, ...] = ()
+        # Why newer ones can't be used, as it was last logged.
+        self._reason = ""
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context; load the files if they have changed.
+
+        Raises: UsageError (a file can't be used, and none could be before).
+        """
+        seen = signature(self.paths)
+        if self._context is None:
+            self._context, self._seen = self._make(), seen
+        elif seen == self._seen:
+            self._reason = ""
+        else:
+            try:
+                self._context, self._seen, self._reason = self._make(), seen, ""
+            except (UsageError, OSError) as error:
+                reason = f"{error}; {self._meanwhile}"
+                if reason != self._reason:
+                    self._reason = reason
+                    log.error("tls_not_reloaded", reason=reason)
+        return self._context
 
 
 def signature(paths: Sequence[str]) -> tuple[object, ...]:

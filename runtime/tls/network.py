@@ -1,27 +1,21 @@
 """A network whose connections to others speak TLS. Ports stay as they are: a server decides by the first byte.
 
-The files are checked for changes at each connect, so renewed ones are used from the next connection on. If the new
-files can't be used, those from before stay in use, and a line in the log has the reason: while an administrator renews
-them, the key may not fit the certificate for a moment, and a program must survive a reconnect meanwhile. Each connect
-tries again, because what was wrong may be no part of `signature`: a permission, or too many open files.
+The files are checked for changes at each connect (FileContext): a program must survive a reconnect while they are
+renewed.
 """
 
 import asyncio
 import socket
 from collections.abc import Callable
-from ssl import SSLContext
+from functools import partial
 
-from staticfire.protocol.errors import UsageError
-from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener, Network
 from staticfire.runtime.pending_answers import deadline
 from staticfire.runtime.reach import Surroundings
-from staticfire.runtime.tls.contexts import client_context, signature
+from staticfire.runtime.tls.contexts import FileContext, client_context
 from staticfire.runtime.tls.layer import TLS_FAILURE, TlsLayer
 from staticfire.runtime.tls.session import TlsFailed, TlsSession
 from staticfire.runtime.tls.settings import TlsClient
-
-log = logger("tls")
 
 NO_WORDS = "disconnected during the handshake"
 HINT = (
@@ -36,16 +30,13 @@ class TlsNetwork:
     def __init__(self, network: Network, tls: TlsClient) -> None:
         self.plain = network
         """The network without TLS."""
-        self._tls = tls
-        self._context: SSLContext | None = None
-        # The signature of the files that are in use.
-        self._seen: tuple[object, ...] = ()
-        # Why newer ones can't be used, as it was last logged.
-        self._reason = ""
+        paths = (tls.trust_cert_path, tls.cert_path, tls.key_path)
+        meanwhile = "new connections use the files from before until these can be used"
+        self._files = FileContext(partial(client_context, tls), paths, meanwhile)
 
     def check(self) -> None:
         """Load the files, if there are any, because a wrong one must prevent a start. Raises: UsageError."""
-        self._current_context()
+        self._files.current()
 
     async def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
@@ -60,7 +51,7 @@ class TlsNetwork:
         Raises: OSError, TimeoutError, UsageError (a file can't be used, and none could be before).
         """
         try:
-            session = TlsSession(self._current_context(), is_server=False, host=host)
+            session = TlsSession(self._files.current(), is_server=False, host=host)
         except ValueError as error:
             raise OSError(f"{host!r}:{port}: not a host: {error}") from None
         loop = asyncio.get_running_loop()
@@ -91,23 +82,6 @@ class TlsNetwork:
                 raise TimeoutError(f"{words}; the server may be busy, or speak no TLS") from None
             raise
         return layer
-
-    def _current_context(self) -> SSLContext:
-        tls = self._tls
-        seen = signature([path for path in (tls.trust_cert_path, tls.cert_path, tls.key_path) if path])
-        if self._context is None:
-            self._context, self._seen = client_context(tls), seen
-        elif seen == self._seen:
-            self._reason = ""
-        else:
-            try:
-                self._context, self._seen, self._reason = client_context(tls), seen, ""
-            except (UsageError, OSError) as error:
-                reason = f"{error}; new connections use the files from before until these can be used"
-                if reason != self._reason:
-                    self._reason = reason
-                    log.error("tls_not_reloaded", reason=reason)
-        return self._context
 
     def surroundings(self) -> Surroundings:
         return self.plain.surroundings()

@@ -1,9 +1,8 @@
 """TLS at the ports of one server: which connections may use what, the certificate, the limits of handshakes.
 
 Behaviour: a worker makes the certificate when the first client speaks TLS; clients wait for it. At each handshake the
-files are checked for changes, so a renewed certificate is used from the next connection on; open connections keep
-theirs. If the new files can't be used, the old certificate stays in use, a line in the log has the reason, and each
-handshake tries again: what was wrong may be no part of `signature` (a permission, too many open files).
+files are checked for changes (FileContext), so a renewed certificate is used from the next connection on; open
+connections keep theirs.
 RocketMQ checks the files every 500 ms, and loads them only if both certificate and key have changed.
 """
 
@@ -17,7 +16,7 @@ from typing import NamedTuple
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Workers
-from staticfire.runtime.tls.contexts import server_context, signature
+from staticfire.runtime.tls.contexts import FileContext, server_context
 from staticfire.runtime.tls.layer import TlsLayer
 from staticfire.runtime.tls.session import TlsFailed, TlsSession
 from staticfire.runtime.tls.settings import TlsSettings
@@ -50,18 +49,19 @@ class TlsContexts:
         self._context: SSLContext | None = None
         self._making: asyncio.Task[None] | None = None
         self._waiting: list[Callable[[ContextOrError], None]] = []
-        own = () if settings.makes_certificate else (settings.tls_server_cert_path, settings.tls_server_key_path)
-        self._paths = (*own, settings.tls_server_trust_cert_path) if settings.reads_files else ()
-        # The signature of the files that are in use.
-        self._seen: tuple[object, ...] = ()
-        # Why newer ones can't be used, as it was last logged.
-        self._reason = ""
+        self._files = self._made_of_files() if settings.reads_files else None
 
     def check(self) -> None:
         """Load the files, if there are any, because a wrong one must prevent the start. Raises: UsageError."""
-        if self._paths:
-            self._seen = signature(self._paths)
-            self._context = server_context(self._settings, self._alpn)
+        if self._files is not None:
+            self._context = self._files.current()
+
+    def _made_of_files(self) -> FileContext:
+        settings = self._settings
+        own = () if settings.makes_certificate else (settings.tls_server_cert_path, settings.tls_server_key_path)
+        paths = (*own, settings.tls_server_trust_cert_path)
+        meanwhile = "the certificate from before is served until both files fit"
+        return FileContext(partial(server_context, settings, self._alpn), paths, meanwhile)
 
     def when_ready(self, act: Callable[[ContextOrError], None]) -> None:
         """Call `act` with the context, or with the error of its creation: now, or when it is created."""
@@ -75,22 +75,11 @@ class TlsContexts:
 
     def _look_again(self) -> None:
         """Load the files if they have changed."""
-        if not self._paths:
+        if self._files is None:
             return
-        seen = signature(self._paths)
-        if seen == self._seen:
-            self._reason = ""
-            return
-        try:
-            context = server_context(self._settings, self._alpn)
-        except (UsageError, OSError) as error:
-            reason = f"{error}; the certificate from before is served until both files fit"
-            if reason != self._reason:
-                self._reason = reason
-                log.error("tls_not_reloaded", reason=reason)
-        else:
-            self._context, self._seen, self._reason = context, seen, ""
-            log.info("tls_reloaded", files=[path for path in self._paths if path])
+        before, self._context = self._context, self._files.current()
+        if self._context is not before:
+            log.info("tls_reloaded", files=self._files.paths)
 
     async def _make(self) -> None:
         outcome: ContextOrError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.failover.watch import FailoverWatch
+from staticfire.failover.watch import POLL_MS
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codes import ResponseCode
@@ -241,18 +241,16 @@ async def test_a_slave_remembers_over_a_restart_that_another_one_took_over(world
 async def test_a_restarted_nameserver_is_no_reason_to_take_over(world: SimulatedWorld) -> None:
     """The slaves register before their master."""
     pair = await filled(ReplicaSet(world))
-    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
-    await watch.look()
-    world.partition(MASTER, "namesrv")
-    world.kill("namesrv")
-    await world.run_for(10)
-    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
-    await world.run_for(seconds=35)
-    assert await members(pair) == {1: address_of(SLAVE)}
-    for _ in range(20):
-        await watch.look()
-        await world.run_for(100)
-    assert (await pair.state(SLAVE)).role == "SLAVE"
+    async with pair.watched():
+        await world.run_for(2 * POLL_MS)
+        world.partition(MASTER, "namesrv")
+        world.kill("namesrv")
+        await world.run_for(10)
+        await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+        await world.run_for(seconds=35)
+        assert await members(pair) == {1: address_of(SLAVE)}
+        await world.run_for(20 * POLL_MS)
+        assert (await pair.state(SLAVE)).role == "SLAVE"
     world.heal(MASTER, "namesrv")
     await pair.close()
 
