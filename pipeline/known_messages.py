@@ -5,8 +5,9 @@ has messages at the same offsets. So a checkpoint also has, for each queue, when
 If the queue has that offset, and the message there was stored at another time, the queue is another one. If retention
 has removed the message, nothing is known.
 
-Nearly always the known message is the newest one of its queue. Then the survey of the queues reports its time, for
-both RocketMQ and staticfire, so that neither a start nor a batch needs more requests.
+If the known message is the newest one of its queue, the survey of the queues reports its time, for both RocketMQ and
+staticfire. If the queue has grown since, one pull shows it: once for each queue after a start, and after a broker was
+away. The other batches need no more requests.
 """
 
 import asyncio

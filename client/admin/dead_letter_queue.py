@@ -215,7 +215,7 @@ class DeadLetterQueue(ClientService):
         if ids:
             await run.send_each(await self._find_all(ids))
         else:
-            queues = [span.queue for span in await self._spans()]
+            queues = await self._queues()
             async with ResendClaim(self.client, self.group, queues, self._timeout_ms) as claim:
                 # They are read after the claim: another resend may have ended in the meantime.
                 spans = list(await asyncio.gather(*map(self._span, queues)))
@@ -304,6 +304,10 @@ class DeadLetterQueue(ClientService):
                 return
 
     async def _spans(self, must_be_known: bool = True) -> list[_Span]:
+        """Return the queues with their offsets, sorted. Raises: as `_queues`."""
+        return list(await asyncio.gather(*map(self._span, await self._queues(must_be_known))))
+
+    async def _queues(self, must_be_known: bool = True) -> list[MessageQueue]:
         """Return the queues, sorted; none for a group without dead letters. Raises: GroupNotFound, NoPermission."""
         try:
             route = await self.client.routes.fetch(self.topic)
@@ -319,7 +323,7 @@ class DeadLetterQueue(ClientService):
                     f"`staticfire change {self.topic} --perm 6` makes it readable"
                 )
                 raise broker_answer(ResponseCode.NO_PERMISSION, words)
-        return list(await asyncio.gather(*map(self._span, await self._reader.queues(self.topic))))
+        return await self._reader.queues(self.topic)
 
     async def _span(self, queue: MessageQueue) -> _Span:
         reader = self._reader

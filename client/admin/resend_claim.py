@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from staticfire.client.admin.resending import ResendRunning
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.client.consume.membership.queue_locks import by_broker
 from staticfire.client.consume.queues.held_lock import BROKER_LOCK_MS
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import StaticfireError, broker_answer
@@ -35,9 +36,7 @@ class ResendClaim:
         self._holder = f"{client.client_id}#{client.machine.identity.random.getrandbits(48):012x}"
         self._uptime_ms = client.machine.clock.uptime_ms
         self._requested_ms = self._uptime_ms()
-        self._queues: dict[str, list[MessageQueue]] = {}
-        for queue in queues:
-            self._queues.setdefault(queue.broker_name, []).append(queue)
+        self._queues = by_broker(queues)
 
     async def __aenter__(self) -> "ResendClaim":
         """Raises: ResendRunning (another one has the claim), BrokerAnswer, NetworkError."""

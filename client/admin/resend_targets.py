@@ -23,6 +23,7 @@ from staticfire.protocol.errors import (
     NetworkError,
     NoMaster,
     StaticfireError,
+    TopicNotFound,
     UsageError,
     broker_answer,
 )
@@ -161,8 +162,8 @@ class ResendTargets:
         origin, retries = letter.origin_topic, retry_topic(self._group)
         try:
             if origin is not None and origin != topic:
-                await self._queues_of(origin)
-                if _has_copy(await self._copies_at(letter, origin, self._brokers[origin], must_know=False), letter):
+                copies = await self._copies_at(letter, origin, await self._brokers_of(origin), must_know=False)
+                if _has_copy(copies, letter):
                     return True
         except (BrokerAnswer, ClientError):
             pass
@@ -171,6 +172,16 @@ class ResendTargets:
         return _has_copy(
             await self._same_messages(letter, MessageQueue(retries, letter.place.broker_name, 0), False), letter
         )
+
+    async def _brokers_of(self, topic: str) -> set[str]:
+        """Return the brokers that have a topic, writable or not. Raises: BrokerAnswer, ClientError, NetworkError."""
+        if topic not in self._brokers:
+            try:
+                route = await self._client.routes.fetch(topic)
+                self._brokers[topic] = {broker.broker_name for broker in route.broker_datas}
+            except TopicNotFound:
+                self._brokers[topic] = set()
+        return self._brokers[topic]
 
     async def _queues_of(self, topic: str) -> list[MessageQueue]:
         """Return the queues of an existing topic; it isn't created here.

@@ -34,7 +34,7 @@ from staticfire.protocol.names import (
     is_system_topic,
     retry_topic,
 )
-from staticfire.protocol.requests.journal import GetJournal, JournalRecord
+from staticfire.protocol.requests.journal import STARTED, GetJournal, JournalRecord
 from staticfire.protocol.requests.statistics import GetConsumeStats, GetRuntimeInfo
 
 if TYPE_CHECKING:
@@ -89,7 +89,12 @@ def query(settings: ConsumptionSettings) -> Gathered:
     return asyncio.run(_query(settings))
 
 
-async def _query(settings: ConsumptionSettings) -> Gathered:
+def check(settings: ConsumptionSettings) -> None:
+    """Raise what `query` would raise. Only a few records of each journal are read."""
+    asyncio.run(_query(settings, kinds=STARTED))
+
+
+async def _query(settings: ConsumptionSettings, kinds: str | None = None) -> Gathered:
     client = ClientSettings(protocol=settings.protocol)  # type: ignore[arg-type]  # checked there
     async with Admin(settings.name_server, client) as admin:
         info = await admin.cluster_info()
@@ -99,7 +104,7 @@ async def _query(settings: ConsumptionSettings) -> Gathered:
         faults, journals = [], []
         for name, address in masters.items():
             try:
-                journals.append(await _read_journal(admin, name, address, Path(settings.place(JOURNAL))))
+                journals.append(await _read_journal(admin, name, address, Path(settings.place(JOURNAL)), kinds))
             except BrokerAnswer as answer:
                 faults.append(f"{name}: {answer.remark or answer}")
         if len(faults) == len(masters) and not found.has_traces:
@@ -124,7 +129,7 @@ class _Journal(NamedTuple):
     """The number of records that the journal has dropped since the file's last one."""
 
 
-async def _read_journal(admin: Admin, name: str, address: str, folder: Path) -> _Journal:
+async def _read_journal(admin: Admin, name: str, address: str, folder: Path, kinds: str | None) -> _Journal:
     """Return the new records of a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
     answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
     if answer.code != SUCCESS or answer.body is None:
@@ -132,19 +137,20 @@ async def _read_journal(admin: Admin, name: str, address: str, folder: Path) -> 
     path = newest_journal(folder, name, int(answer.body.table.get("bootTimestamp", 0)))
     last = last_record(path)
     # From the last one on, which shows whether the broker has been started again since.
-    found = await _records(admin, name, address, max(1, last.number))
+    found = await _records(admin, name, address, max(1, last.number), kinds)
     if not last.continues(found):
         path, last = path_of_next_start(path), NO_RECORD
-        found = await _records(admin, name, address, 1)
+        found = await _records(admin, name, address, 1, kinds)
     new = [record for record in found if record.number > last.number]
-    lost = max(0, new[0].number - last.number - 1) if new and found[0].number > last.number else 0
     # Our own reads are recorded there, too, but they aren't consumption by users.
     records = [record for record in new if not is_system_group(record.group)]
+    # A gap is counted once: when the file continues behind it.
+    lost = max(0, new[0].number - last.number - 1) if records and found[0].number > last.number else 0
     return _Journal(path, records[-1].number if records else last.number, records, lost)
 
 
-async def _records(admin: Admin, name: str, address: str, first_number: int) -> list[JournalRecord]:
-    request = GetJournal(first_number=first_number)
+async def _records(admin: Admin, name: str, address: str, first_number: int, kinds: str | None) -> list[JournalRecord]:
+    request = GetJournal(first_number=first_number, kinds=kinds)
     return await read_journals(admin.client, {name: address}, request, ASK_TIMEOUT_MS)
 
 

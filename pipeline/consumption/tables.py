@@ -24,7 +24,7 @@ SIMPLE = {
 }
 NAMES = ("names", "life", "attempts", *SIMPLE, "delays", "lag")
 # Views to cache while the tables are made, since several tables use them. What doesn't fit in memory is on disk.
-KEPT = ("places", "placed", "handed_out")
+KEPT = ("broadcasting", "places", "placed", "handed_out")
 LEVELS = 18
 
 

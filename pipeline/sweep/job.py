@@ -85,11 +85,10 @@ def _missing(spark: "SparkSession", plan: SweepPlan, table: str, to: str) -> lis
     return list(wanted.values())
 
 
-def played(spark: "SparkSession", plan: SweepPlan, runs: Sequence[SweepRun] | None = None) -> "DataFrame":
-    """Return the results of these runs as a frame; None: all. Each row is run when Spark evaluates it."""
-    chosen = list(plan.runs()) if runs is None else runs
+def played(spark: "SparkSession", plan: SweepPlan, runs: Sequence[SweepRun]) -> "DataFrame":
+    """Return the results of these runs as a frame. Each row is run when Spark evaluates it."""
     runner = SweepRunner(plan.path, plan.text, plan.hours, plan.names)
-    rows = [(one.run, one.seed, list(one.values), plan.command(one), plan.digest) for one in chosen]
+    rows = [(one.run, one.seed, list(one.values), plan.command(one), plan.digest) for one in runs]
     columns = "run int, seed bigint, values array<string>, command string, workload string"
     table = spark.createDataFrame(rows, columns)
     return table.repartition(task_count(spark, len(rows))).mapInArrow(runner.rows, result_schema(plan.names))

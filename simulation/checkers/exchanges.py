@@ -16,14 +16,13 @@ from staticfire.simulation.checkers.events import (
     SendBegan,
     SendFailed,
 )
+from staticfire.simulation.checkers.lateness import TIMERS_SCAN_MS
 from staticfire.simulation.checkers.losses import FAILED_OVER, takes_acknowledged
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
 # A send that waits for a sync which began on a slow disk is retried, and its message is stored twice.
 SLOW_SYNC_MS = 2_500
-# RocketMQ: timerPrecisionMs. A message with a delivery time is handled as early as that.
-TIMER_PRECISION_MS = 1_000
 # RocketMQ: syncFlushTimeout, after which a response doesn't wait for the disk any longer.
 SYNC_TIMEOUT_MS = 5_000
 # RocketMQ: slaveTimeout, after which a response doesn't wait for slaves any longer.
@@ -107,7 +106,7 @@ class RecallsKept(Checker):
 
     def _refused(self, at_ms: int, name: str) -> None:
         due_ms, began_ms = self._due_ms.get(name, 0), self._began_ms.get(name, 0)
-        if due_ms and at_ms < due_ms - TIMER_PRECISION_MS and self._times.during(began_ms, at_ms) is None:
+        if due_ms and at_ms < due_ms - TIMERS_SCAN_MS and self._times.during(began_ms, at_ms) is None:
             self.broken(at_ms, f"the recall of {name} was refused {due_ms - at_ms} ms before its time")
 
     def _may_be_lost(self, name: str, broker: str, recalled_ms: int) -> bool:

@@ -37,7 +37,7 @@ from staticfire.simulation.workload.description import SIMPLE, Brokers, Group, W
 ARRIVES_MS = 500
 # RocketMQ: shortPollingTimeMills, the interval at which a broker looks for messages without long polling.
 SHORT_POLLING_MS = 1_000
-# RocketMQ: timerPrecisionMs.
+# RocketMQ: timerPrecisionMs. A message with a delivery time is handled as early as that.
 TIMERS_SCAN_MS = 1_000
 # A failed message is sent back within this time, also by a second attempt. Until then its retry may not be stored.
 SENT_BACK_MS = 15_000

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from math import inf
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
@@ -49,7 +49,9 @@ class PoppedMessages(Checker):
     that is busy is called with what was popped before.
     """
 
-    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, MasterSeen, ProcessBegan, ProcessEnded, MessageFound)
+    hears: ClassVar[tuple[type[RunEvent], ...]] = (
+        CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound,
+    )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -87,7 +89,7 @@ class PoppedMessages(Checker):
         """Called when the listener has returned."""
 
     def went_on(self, event: RunEvent) -> None:
-        """Called when a fault or a process begins or ends."""
+        """Called for every other event, such as a fault that begins or ends."""
 
     def suspect(self, at_ms: int, seen: Seen, words: str) -> None:
         """Note a violation that is reported if the message is stored only once."""
@@ -113,6 +115,7 @@ class HeldUntilItsTime(PoppedMessages):
     """
 
     promise = "a popped message is delivered to no other member before its invisible time ends"
+    hears = (*PoppedMessages.hears, MasterSeen)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

@@ -75,7 +75,7 @@ class Evidence:
     at_rest_is_late: bool = False
     """The condition's command was still running at its limit."""
     limit_ms: int = 0
-    """When the limit was reached: then all faults end, and the settling time begins. 0: the program ended before."""
+    """When the limit was reached, or the user stopped the program: then all faults end. 0: the program ended before."""
 
     @property
     def seconds(self) -> float:

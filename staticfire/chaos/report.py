@@ -162,7 +162,7 @@ class JsonReport:
         self._say = say
 
     def _print(self, **fields: Any) -> None:
-        self._say(json.dumps(fields, ensure_ascii=False))
+        self._say(json.dumps(fields))
 
     def calm(self, calm: Calm) -> None:
         groups = {name: dict(group.topics) for name, group in calm.usage.groups.items()}

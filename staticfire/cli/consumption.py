@@ -83,9 +83,9 @@ def _look(settings: "ConsumptionSettings", source: str, page: str | None, master
     try:
         check_installed()
         if settings.name_server:
-            from staticfire.pipeline.consumption.gathering import query
+            from staticfire.pipeline.consumption.gathering import check
 
-            query(settings)  # Check this first, so that an error is reported before Spark starts.
+            check(settings)  # Check this first, so that an error is reported before Spark starts.
         spark = job_session("staticfire consumption", master)
     except SparkMissing as error:
         raise UsageError(str(error)) from None

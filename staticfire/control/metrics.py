@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.routes import TEXT, ControlCall, Reply, Route
 from staticfire.protocol.errors import NetworkError, StaticfireError, broker_answer
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.requests.statistics import GetMetrics, MetricRow
 
 if TYPE_CHECKING:
@@ -70,10 +71,11 @@ async def _addresses(cluster: ControlledCluster) -> dict[str, str]:
     if not cluster.known_brokers.may_change:
         return dict(cluster.view.addresses)
     try:
-        async with cluster.admin() as admin:
-            return {**cluster.view.addresses, **await admin.masters()}
+        sets = await cluster.replicas.registered()
     except StaticfireError:
         return dict(cluster.view.addresses)
+    masters = {name: members[MASTER_ID] for name, members in sets.items() if MASTER_ID in members}
+    return {**cluster.view.addresses, **masters}
 
 
 async def _broker_rows(cluster: ControlledCluster, name: str, address: str) -> list[MetricRow]:

@@ -18,16 +18,12 @@ from staticfire.dashboard.views.overview import copy_of, refused_of
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.routes import BrokerData
 from tests.cli.commands import FREE_PORTS, Up
-from tests.dashboard.test_pages import NoRedirect, event, page
+from tests.dashboard.test_pages import NoRedirect, event, page, words_of
 
 pytestmark = [pytest.mark.row("S9")]
 
 MENU = [one.path for one in PAGES if "{" not in one.path]
 SCRIPT = "<script>alert(1)</script>"
-
-
-def words_of(html: str) -> str:
-    return re.sub(r"(?:<[^>]*>|\s)+", " ", html)
 
 
 @pytest.fixture(scope="module")

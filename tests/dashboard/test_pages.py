@@ -50,6 +50,11 @@ def page(url: str, form: dict[str, str] | None = None, **headers: str) -> Page:
             return Page(refused.code, refused.read().decode(), refused.headers)
 
 
+def words_of(html: str) -> str:
+    """Return the text of a page, with one space between its parts."""
+    return re.sub(r"(?:<[^>]*>|\s)+", " ", html)
+
+
 def act(control: str, name: str, /, **form: str) -> Page:
     return page(f"{control}/ui/do/{name}", form, Origin=control)
 

@@ -9,7 +9,7 @@ import pytest
 from staticfire import Admin, Cluster, Message, MessageQueue, Producer
 from staticfire.client.admin import letter_search
 from tests.cli.commands import get
-from tests.dashboard.test_pages import page
+from tests.dashboard.test_pages import page, words_of
 
 pytestmark = [pytest.mark.row("S9")]
 
@@ -72,7 +72,7 @@ def test_a_search_in_many_dead_letters_continues_with_older_ones(
     seen = []
     while address:
         shown = page(f"{cluster.control}{address}").text
-        text = re.sub(r"(?:<[^>]*>|\s)+", " ", shown)
+        text = words_of(shown)
         seen.append((shown.count("brief"), re.findall(r"newest \d+|letters \d+ to \d+|None of these", text)))
         found = re.search(r'href="([^"]*)">Search in older letters', shown)
         address = found[1].replace("&amp;", "&") if found else ""

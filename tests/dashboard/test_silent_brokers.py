@@ -8,7 +8,7 @@ import pytest
 
 from staticfire import Admin, Cluster, Message, Producer
 from tests.cli.commands import get
-from tests.dashboard.test_pages import page
+from tests.dashboard.test_pages import page, words_of
 
 pytestmark = [pytest.mark.row("S9")]
 
@@ -27,10 +27,10 @@ def control() -> Iterator[str]:
         yield cluster.control
 
 
-def words_of(url: str) -> str:
+def shown_at(url: str) -> str:
     found = page(url)
     assert found.status == 200, found.text
-    return html.unescape(re.sub(r"(?:<[^>]*>|\s)+", " ", found.text))
+    return html.unescape(words_of(found.text))
 
 
 def test_numbers_that_arent_known_are_null(control: str) -> None:
@@ -39,7 +39,7 @@ def test_numbers_that_arent_known_are_null(control: str) -> None:
 
 
 def test_the_overview_names_the_broker_and_shows_no_zeros(control: str) -> None:
-    words = words_of(f"{control}/ui/")
+    words = shown_at(f"{control}/ui/")
     assert "Incomplete: broker-b doesn't respond." in words
     assert re.search(r"Groups unknown .* Dead letters unknown", words), words
     assert "Groups with dead letters Unknown now." in words
@@ -47,6 +47,6 @@ def test_the_overview_names_the_broker_and_shows_no_zeros(control: str) -> None:
 
 @pytest.mark.parametrize("action", ["reset", "save-snapshot?name=base"])
 def test_a_warning_names_the_broker_and_doesnt_promise_that_little_is_lost(control: str, action: str) -> None:
-    words = words_of(f"{control}/ui/do/{action}")
+    words = shown_at(f"{control}/ui/do/{action}")
     assert "an unknown number of groups" in words
     assert "broker-b doesn't respond now: the change needs all brokers" in words

@@ -22,17 +22,13 @@ from staticfire import (
 from staticfire.dashboard.views.journal import is_of_tools
 from staticfire.dashboard.views.waiting import timeline
 from tests.cli.commands import get
-from tests.dashboard.test_pages import act, event, page
+from tests.dashboard.test_pages import act, event, page, words_of
 
 pytestmark = [pytest.mark.row("S9")]
 
 SCRIPT = "<script>alert(1)</script>"
 SHOWN = "&lt;script&gt;"
 HOUR_MS = 3_600_000
-
-
-def words_of(html: str) -> str:
-    return re.sub(r"(?:<[^>]*>|\s)+", " ", html)
 
 
 def unknown(*_: object) -> TransactionState:

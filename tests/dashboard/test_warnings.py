@@ -11,7 +11,7 @@ import staticfire.dashboard
 from staticfire import Admin, Cluster, Message, Producer
 from staticfire.dashboard.actions import ACTIONS
 from tests.cli.commands import get
-from tests.dashboard.test_pages import act, page
+from tests.dashboard.test_pages import act, page, words_of
 
 pytestmark = [pytest.mark.row("S9")]
 
@@ -68,7 +68,7 @@ def control() -> Iterator[str]:
 def says(control: str, name: str, form: dict[str, str]) -> str:
     found = page(f"{control}/ui/do/{name}?{urllib.parse.urlencode(form)}")
     assert found.status == 200, found.text
-    return re.sub(r"(?:<[^>]*>|\s)+", " ", found.text)
+    return words_of(found.text)
 
 
 def test_every_action_shows_what_will_change_or_only_adds_something() -> None:

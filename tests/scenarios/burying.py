@@ -12,8 +12,10 @@ from staticfire.client import (
     MessageQueue,
 )
 from staticfire.protocol.names import dead_letter_topic
+from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
+from tests.scenarios.faulty_shop import BROKER
 
 DEAD = dead_letter_topic(GROUP)
 
@@ -48,3 +50,10 @@ async def bury(world: SimulatedWorld, shop: Shop, *messages: Message, queue: int
 
 def bodies(letters: list[DeadLetter]) -> list[bytes]:
     return [letter.message.body for letter in letters]
+
+
+async def put_stray(shop: Shop, origin: str | None = None) -> None:
+    """Store a dead letter of a topic, or one that doesn't contain the topic that it came from."""
+    properties = "" if origin is None else f"RETRY_TOPIC\x01{origin}"
+    stray = SendMessageV2("x", DEAD, "TBW102", 4, 0, 0, 0, 0, properties, body=b"stray")
+    assert (await shop.producer.client.pool.ask(BROKER, stray, 3_000)).code == 0

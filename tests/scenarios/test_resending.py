@@ -20,10 +20,9 @@ from staticfire.client import (
 from staticfire.client.admin.dead_letters import HISTORY, read_history
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.config import UpdateBrokerConfig
-from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
 from tests.protocols import BOTH_PROTOCOLS, NATIVE, ROCKETMQ
-from tests.scenarios.burying import DEAD, bury, dlq, fine
+from tests.scenarios.burying import DEAD, bury, dlq, fine, put_stray
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 
 __all__ = ["dlq"]
@@ -214,9 +213,7 @@ async def test_what_cant_be_sent_stays_and_is_reported_and_the_others_go(
     await shop.admin.create_topic("refunds", 1)
     await bury(world, shop, Message(TOPIC, b"1"), queue=0)
     broker = shop.brokers["broker-a"]
-    stray = SendMessageV2("x", DEAD, "TBW102", 4, 0, 0, 0, 0, "", body=b"stray")
-    address = "10.0.1.1:10911"
-    assert (await shop.producer.client.pool.ask(address, stray, 3_000)).code == 0
+    await put_stray(shop)
     await bury(world, shop, Message(TOPIC, b"2"), queue=0)
     assert broker.state.store.queue(DEAD, 0).max_offset == 3
     report = await dlq.resend()

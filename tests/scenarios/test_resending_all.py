@@ -19,10 +19,9 @@ from staticfire.client import (
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.requests.imports import ImportedMessage, ImportMessages
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient
-from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
 from tests.protocols import BOTH_PROTOCOLS, ROCKETMQ
-from tests.scenarios.burying import DEAD, bury, dlq, fine
+from tests.scenarios.burying import DEAD, bury, dlq, fine, put_stray
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 from tests.scenarios.faulty_shop import BROKER, FaultyShop
 
@@ -44,13 +43,6 @@ async def bury_ten(world: SimulatedWorld, shop: Shop) -> list[bytes]:
     wanted = [b"%d" % number for number in range(10)]
     await bury(world, shop, *(Message(TOPIC, body) for body in wanted), queue=0)
     return wanted
-
-
-async def put_stray(shop: Shop, origin: str | None = None) -> None:
-    """Store a dead letter of a topic, or one that doesn't contain the topic that it came from."""
-    properties = "" if origin is None else f"RETRY_TOPIC\x01{origin}"
-    stray = SendMessageV2("x", DEAD, "TBW102", 4, 0, 0, 0, 0, properties, body=b"stray")
-    assert (await shop.producer.client.pool.ask(BROKER, stray, 3_000)).code == 0
 
 
 def sent_to(shop: Shop, topic: str = TOPIC) -> int:
@@ -188,6 +180,20 @@ async def test_letters_after_a_left_one_are_not_sent_twice_when_the_route_of_the
         await shop.admin.create_topic(TOPIC, 4, perm=perm, broker_name=broker)
         report = await dlq.resend()
         assert (report.count, report.skipped, sent_to(shop)) == (0, 10, before + 10)
+
+
+@BOTH_PROTOCOLS
+async def test_letters_that_were_sent_to_their_own_topic_are_left_out_when_it_is_closed_since(
+    world: SimulatedWorld, shop: FaultyShop, dlq: DeadLetterQueue
+) -> None:
+    await bury(world, shop, Message(TOPIC, b"1"), queue=0)
+    await put_stray(shop)
+    await bury(world, shop, Message(TOPIC, b"2"), queue=0)
+    assert (await dlq.resend()).resent == {TOPIC: 2}
+    await shop.admin.create_topic("other", 1)
+    await shop.admin.create_topic(TOPIC, 4, perm=4)
+    report = await dlq.resend(to="other")
+    assert (report.resent, report.skipped) == ({"other": 1}, 1)  # The stray, and no second copy of the last one.
 
 
 # -- two at once -------------------------------------------------------------------------------------------------------

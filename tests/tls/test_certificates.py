@@ -296,7 +296,7 @@ async def test_a_client_reconnects_while_its_files_are_being_renewed(
         assert await ask_again() == 0
         breaking.act(own, new)
         assert [await ask_again(), await ask_again()] == [0, 0]
-        lines = [line for line in capfd.readouterr().err.splitlines() if "tls_not_reloaded" in line]
+        lines = lines_of(capfd.readouterr().err, "tls_not_reloaded")
         assert len(lines) == 1
         assert breaking.words in lines[0]
         replace(own, new, "cert", "key")

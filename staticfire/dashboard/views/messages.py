@@ -6,6 +6,7 @@ from typing import Any
 from staticfire.dashboard.calls import Refused
 from staticfire.dashboard.shown import body_shown
 from staticfire.dashboard.views.page_call import PageCall
+from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 SHOWN_MAX, KEY_MAX = 200, 64
 MESSAGES = 50
@@ -35,7 +36,7 @@ async def search(call: PageCall) -> dict[str, Any]:
         elif topic:
             rows = await _of_topic(call, topic)
             found = len(rows)
-    except Refused as refused:
+    except (Refused, TagExpressionError) as refused:
         error = str(refused)
     return {
         "form": form,
@@ -80,7 +81,7 @@ def _is_wanted(call: PageCall, message: dict[str, Any]) -> bool:
     return (
         broker in ("", message["brokerName"])
         and queue in ("", str(message["queueId"]))
-        and (tags in ("", "*") or (message["tags"] or "") in [one.strip() for one in tags.split("||")])
+        and TagExpression.parse(tags).matches(message["tags"])
     )
 
 
