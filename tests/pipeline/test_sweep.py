@@ -144,6 +144,6 @@ def test_an_executor_without_the_file_has_its_text(spark: SparkSession, workload
     plan = SweepPlan(workload, range(1, 4), HOURS)
     from staticfire.pipeline.sweep.job import played
 
-    frame = played(spark, plan)
+    frame = played(spark, plan, list(plan.runs()))
     Path(workload).unlink()
     assert frame.where("error IS NULL AND handled > 0").count() > 0
