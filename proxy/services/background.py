@@ -51,6 +51,6 @@ class Background:
 
 
 def retrieved(task: "asyncio.Task[Any]") -> None:
-    """Take the outcome of a task for which no call may wait any more: asyncio complains of errors that nobody takes."""
+    """Take the outcome of a task for which no call may wait any more: asyncio reports errors that aren't taken."""
     if not task.cancelled():
         task.exception()
