@@ -71,12 +71,17 @@ class DaemonThreads:
                 self._calls.put(None)
 
     def close(self) -> list[threading.Thread]:
-        """Let each thread end after its current function; return the idle threads, which end now."""
+        """Let each thread end after its last function; return the threads that end now, so the caller can join them.
+
+        While a function waits for a thread, none is returned: any idle thread may take the function, and never end.
+        """
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
                 for _ in range(self._count):
                     self._calls.put(None)
+            if self._unfinished > len(self._busy):
+                return []
             return [thread for thread in self._threads if thread not in self._busy]
 
     def _start_needed(self, functions: int) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 import threading
 from collections.abc import Awaitable
 
@@ -111,6 +112,25 @@ async def test_functions_that_never_end_hold_up_neither_others_nor_the_close() -
         await workers.run_foreign(print)
     release.set()
     await hanging
+
+
+async def test_a_close_doesnt_wait_for_a_function_that_an_idle_thread_is_about_to_take() -> None:
+    threads, may_end = LiveWorkers(threads_max=1).foreign_threads(1), threading.Event()
+    await threads.run(threading.current_thread)
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1_000)  # The idle thread doesn't run until this one waits.
+    try:
+        call = threads.run(may_end.wait).__await__()
+        next(call)
+        ended = threads.close()
+    finally:
+        sys.setswitchinterval(interval_s)
+    for thread in ended:
+        await asyncio.to_thread(thread.join, 20)
+    still_alive = [thread for thread in ended if thread.is_alive()]
+    may_end.set()
+    call.close()
+    assert not still_alive, "`close` returned a thread that took the function"
 
 
 class Hanging:
