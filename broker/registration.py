@@ -69,6 +69,8 @@ class Registration:
         self._registered: dict[str, asyncio.Event] = {}
         self._announced: dict[str, asyncio.Event] = {}
         """Set while a nameserver has received every change, or could not be reached."""
+        self._with_gone_topics: set[str] = set()
+        """The nameservers that have routes of topics that are gone since the last core, until they are removed."""
         self._failing: set[str] = set()
         """The nameservers at which the last registration failed. The next one waits, although connections end."""
         self._full_wanted = 0
@@ -76,9 +78,11 @@ class Registration:
         self._is_leaving = False
         topics.on_change(self.topic_changed)
 
-    def start(self, port: int) -> None:
-        """Begin with the port that the broker listens on."""
+    def start(self, port: int, has_fewer_topics: bool = False) -> None:
+        """Begin with the port that the broker listens on. `has_fewer_topics`: the last core had others, too."""
         self._port = port
+        if has_fewer_topics:
+            self._with_gone_topics.update(self.nameservers)
         for address in self.nameservers:
             self._changed[address] = asyncio.Event()
             self._registered[address] = asyncio.Event()
@@ -155,6 +159,8 @@ class Registration:
                 continue
             self._failing.discard(address)
             retry_ms = RETRY_MS
+            if whole:
+                self._with_gone_topics.discard(address)
             if whole and full_wanted == self._full_wanted:
                 full_at_ms = uptime_ms() + max(1, self._state.settings.register_name_server_period)
                 self._registered[address].set()
@@ -210,6 +216,7 @@ class Registration:
                 heartbeat_timeout_millis=settings.broker_heartbeat_timeout_ms,
                 advertised=bool(settings.broker_ip1),
                 external_addr=self.external_address,
+                has_fewer_topics=names is None and address in self._with_gone_topics,
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
                 enable_acting_master=settings.enable_slave_acting_master if has_replicas(settings) else None,
