@@ -14,7 +14,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.static_topics.table import StaticTopicTable
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
-from staticfire.protocol.permissions import INHERIT
+from staticfire.protocol.permissions import INHERIT, READ_WRITE
 from staticfire.protocol.requests.brokers import (
     BrokerHeartbeat,
     RegisterBroker,
@@ -202,7 +202,7 @@ class Registration:
         wanted = topics if names is None else {name: topics[name] for name in names if name in topics}
         if not wanted:
             return
-        settings = self._state.settings
+        settings, shown = self._state.settings, _masked(wanted, self._state.permission)
         answer = await self._pool.ask(
             address,
             RegisterBroker(
@@ -221,7 +221,7 @@ class Registration:
                 auto_create_groups=settings.auto_create_subscription_group,
                 enable_acting_master=settings.enable_slave_acting_master if has_replicas(settings) else None,
                 body=RegistrationBody(
-                    TopicConfigTable(self._masked(wanted), self._topics.version, self._static_topics.infos(wanted))
+                    TopicConfigTable(shown, self._topics.version, self._static_topics.infos(wanted))
                 ),
             ),
             TIMEOUT_MS,
@@ -263,19 +263,6 @@ class Registration:
             return None
         return format_address(settings.external_host, settings.external_port or self._port)
 
-    def _masked(self, topics: dict[str, TopicConfig]) -> dict[str, TopicConfig]:
-        """Return the topics as clients may use them: a permission that the broker lacks is removed from every topic."""
-        permission = self._state.permission
-        if permission & 6 == 6:
-            return topics
-        masked = {}
-        for name, topic in topics.items():
-            masked[name] = TopicConfig(
-                topic.topic_name, topic.read_queue_nums, topic.write_queue_nums,
-                topic.perm & (permission | INHERIT), topic.topic_filter_type, topic.topic_sys_flag, topic.order,
-            )  # fmt: skip
-        return masked
-
     def _mark_ordered(self, table: dict[str, str]) -> None:
         """Mark topics with an order configuration as ordered. The flag is never removed."""
         for name in table:
@@ -310,6 +297,19 @@ def sign_of_life_ms(settings: BrokerSettings) -> int:
     """
     wanted_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
     return max(1, min(wanted_ms, settings.broker_heartbeat_timeout_ms // LIVES, IDLE_MS_MAX // LIVES))
+
+
+def _masked(topics: dict[str, TopicConfig], permission: int) -> dict[str, TopicConfig]:
+    """Return the topics as clients may use them: a permission that the broker lacks is removed from every topic."""
+    if permission & READ_WRITE == READ_WRITE:
+        return topics
+    masked = {}
+    for name, topic in topics.items():
+        masked[name] = TopicConfig(
+            topic.topic_name, topic.read_queue_nums, topic.write_queue_nums,
+            topic.perm & (permission | INHERIT), topic.topic_filter_type, topic.topic_sys_flag, topic.order,
+        )  # fmt: skip
+    return masked
 
 
 async def _wait(event: asyncio.Event, timeout_ms: int) -> None:
