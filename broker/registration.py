@@ -220,9 +220,7 @@ class Registration:
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
                 enable_acting_master=settings.enable_slave_acting_master if has_replicas(settings) else None,
-                body=RegistrationBody(
-                    TopicConfigTable(shown, self._topics.version, self._static_topics.infos(wanted))
-                ),
+                body=RegistrationBody(TopicConfigTable(shown, self._topics.version, self._static_topics.infos(wanted))),
             ),
             TIMEOUT_MS,
         )

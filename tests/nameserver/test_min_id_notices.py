@@ -21,7 +21,7 @@ from tests.nameserver.conftest import Connect
 pytestmark = pytest.mark.row("P7")
 
 NOTIFYING = NameserverSettings(notify_min_broker_id_changed=True)
-PLAIN_TOO = TlsSettings()
+PLAIN_OR_TLS = TlsSettings()
 
 
 class Replica(Service):
@@ -46,7 +46,7 @@ class Replica(Service):
 
 
 async def lose_the_master(
-    world: SimulatedWorld, connect: Connect, tls: TlsSettings = PLAIN_TOO
+    world: SimulatedWorld, connect: Connect, tls: TlsSettings = PLAIN_OR_TLS
 ) -> list[NotifyMinBrokerIdChange]:
     replica = await world.start("slave", Replica(world.machine("slave", "10.0.0.3"), tls))
     master, slave = connect("10.0.0.2"), connect("10.0.0.4")
