@@ -9,6 +9,7 @@ from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.imports import ImportAnswer, ImportedMessage, ImportMessages
+from staticfire.protocol.times import MessageMs
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, Shop
 from tests.scenarios.test_copying import Production, bring, production, shop, stored
@@ -64,7 +65,7 @@ async def send_bills(cluster: Shop, count: int) -> None:
         await cluster.producer.send(Message(BILLS, b"%d" % number))
 
 
-async def in_three_times(world: SimulatedWorld, production: Production) -> list[int]:
+async def in_three_times(world: SimulatedWorld, production: Production) -> list[MessageMs]:
     """Send messages before, between and after two times; return these times."""
     times_ms = []
     await production.admin.create_topic(BILLS, queues=1)
