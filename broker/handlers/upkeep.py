@@ -70,12 +70,14 @@ class UpkeepHandlers:
         """Remove the queues of topics that don't exist any more; do nothing at a slave.
 
         A slave has messages of topics that are younger than its last copy of the topics. mqadmin sends this to all.
+        Other folders among those of the topics have no queues.
         """
         if is_slave(self._state.settings):
             return Answer()
-        unused = [topic for topic in self._state.store.topics() if self._topics.get(topic) is None]
+        store = self._state.store
+        unused = [topic for topic in store.topics() if self._topics.get(topic) is None and store.queue_ids(topic)]
         if unused:
-            self._state.store.delete_queues(*unused)
+            store.delete_queues(*unused)
         return Answer()
 
     async def delete_expired(self, call: Call) -> Answer:

@@ -92,7 +92,7 @@ class QueueFiles:
     def starts(self, folder: str) -> list[int]:
         """Return the first offset of each file of a queue."""
         names = self.files.list_folder(folder)
-        starts = [int(name) for name in names if len(name) == FILE_NAME_DIGITS and name.isdecimal()]
+        starts = [int(name) for name in names if _is_file_name(name)]
         if starts and starts[-1] > PLACE_MAX:
             path = f"{folder}/{starts[-1]:0{FILE_NAME_DIGITS}d}"
             raise StorageError(f"{path} is not a file of a consume queue, its number is too large: move it away")
@@ -184,6 +184,22 @@ class QueueFiles:
         self._close(path)
         self.files.remove(path)
 
+    def remove_all(self, folder: str) -> list[str]:
+        """Remove a queue's files, and its folder if nothing else is in it; return what else is. Raises: OSError."""
+        self.forget(folder)
+        try:
+            names = self.files.list_folder(folder)
+        except NotADirectoryError:
+            return [folder]
+        others = [f"{folder}/{name}" for name in names if not _is_file_name(name)]
+        if others:
+            for name in names:
+                if _is_file_name(name):
+                    self.files.remove(f"{folder}/{name}")
+        else:
+            self.files.remove_folder(folder)
+        return others
+
     def forget(self, folder: str) -> None:
         """Close all open files below a folder that will be removed."""
         for path in [path for path in self._open if path.startswith(folder + "/")]:
@@ -198,3 +214,8 @@ class QueueFiles:
         """Close everything."""
         for path in list(self._open):
             self._close(path)
+
+
+def _is_file_name(name: str) -> bool:
+    """Return whether a file of a queue can have this name."""
+    return len(name) == FILE_NAME_DIGITS and name.isdecimal()

@@ -73,22 +73,25 @@ class QueueTable:
                 self.strays[folder] = None
                 continue
             if first is None or first < position:
-                self._entries.forget(folder)
-                self._files.remove_folder(folder)
+                self._remove_queue(folder)
 
     def _ids_on_disk(self, topic: str) -> list[int]:
-        """Return the ids of a topic's queues that have a folder on the disk. Raises: OSError."""
+        """Return the ids of a topic's queues that had a folder at the start, and still do. Raises: OSError."""
+        return self._look_into(topic)[0] if topic in self._topics_on_disk else []
+
+    def _look_into(self, topic: str) -> tuple[list[int], bool]:
+        """Return the ids of the queues in a topic's folder, and whether nothing else is in it. Raises: OSError."""
         folder = f"{self._folder}/{topic}"
         try:
-            names = self._files.list_folder(folder) if topic in self._topics_on_disk else []
+            names = self._files.list_folder(folder)
         except NotADirectoryError:
             self.strays[folder] = None
-            return []
+            return [], False
         # `int` accepts more names than a queue's folder can have.
         ids = {name: int(name) for name in names if name.isdecimal() and len(name) <= QUEUE_ID_DIGITS_MAX}
         ids = {name: number for name, number in ids.items() if number < QUEUES_OF_TOPIC_MAX and name == str(number)}
         self.strays |= dict.fromkeys(f"{folder}/{name}" for name in names if name not in ids)
-        return list(ids.values())
+        return list(ids.values()), len(ids) == len(names)
 
     def load(self, topic: str, queue_id: int) -> Queue:
         """Return a queue that isn't loaded yet, from its files or as a new one.
@@ -152,7 +155,7 @@ class QueueTable:
         """Remove a queue that isn't in use, to rebuild it from the log. Raises: OSError."""
         self._drop(name)
         self.recorded.get(name[0], {}).pop(name[1], None)
-        self._remove_folder(f"{self._folder}/{name[0]}/{name[1]}")
+        self._remove_queue(f"{self._folder}/{name[0]}/{name[1]}")
 
     def leave_short(self, name: QueueName, end: int) -> None:
         """Undo a started rebuild of a queue: loading it raises QueueShort again."""
@@ -168,8 +171,8 @@ class QueueTable:
     def forget_all(self) -> None:
         """Remove all queues, to rebuild them from the log. Raises: OSError."""
         self._entries.close()
-        self._files.remove_folder(self._folder)
-        self._files.make_folder(self._folder)
+        for topic in self._files.list_folder(self._folder):
+            self._remove_topic(topic)
         self._topics_on_disk.clear()
         self._of_topic.clear()
         self.by_name.clear()
@@ -186,11 +189,22 @@ class QueueTable:
             self.dirty.pop(queue, None)
         self.recorded.pop(topic, None)
         self._topics_on_disk.discard(topic)
-        self._remove_folder(f"{self._folder}/{topic}")
+        self._remove_topic(topic)
 
-    def _remove_folder(self, folder: str) -> None:
-        self._entries.forget(folder)
-        self._files.remove_folder(folder)
+    def _remove_topic(self, topic: str) -> None:
+        """Remove the queues in a topic's folder, and the folder if nothing else is in it. Raises: OSError."""
+        folder = f"{self._folder}/{topic}"
+        queue_ids, is_empty = self._look_into(topic)
+        for queue_id in queue_ids:
+            is_empty = self._remove_queue(f"{folder}/{queue_id}") and is_empty
+        if is_empty:
+            self._files.remove_folder(folder)
+
+    def _remove_queue(self, folder: str) -> bool:
+        """Remove a queue's files and its folder; return False if other files are in it: those stay. Raises: OSError."""
+        others = self._entries.remove_all(folder)
+        self.strays |= dict.fromkeys(others)
+        return not others
 
     # --- writing
 
@@ -205,7 +219,7 @@ class QueueTable:
         for queue, up_to_offset in batch.queues:
             if queue.deleted:
                 # The queue was deleted while a worker was writing it, and the worker has created the folder again.
-                self._remove_folder(queue.folder)
+                self._remove_queue(queue.folder)
             else:
                 queue.flushed(up_to_offset, self._keep_entries)
 
@@ -214,7 +228,7 @@ class QueueTable:
         self.dirty.update((queue, None) for queue in round_.queues if not queue.deleted)
         for queue in round_.queues:
             if queue.deleted:
-                self._remove_folder(queue.folder)
+                self._remove_queue(queue.folder)
 
     def remove_old_files(self) -> None:
         """Remove files of loaded queues that have only entries whose records are gone. Raises: OSError."""

@@ -79,10 +79,20 @@ class FaultViews(list[FaultView]):
 class FaultAdmin:
     """The fault rules of one cluster's servers."""
 
-    def __init__(self, pool: ConnectionPool, namesrv: str, brokers: Mapping[str, str] | None = None) -> None:
-        """`brokers`: addresses by name of brokers that are known already. Raises: UsageError (not an address)."""
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        namesrv: str,
+        brokers: Mapping[str, str] | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        """`brokers`: addresses by name of brokers that are known already. `timeout_ms`: of each request.
+
+        Raises: UsageError (not an address).
+        """
         self._pool = pool
         self._brokers = dict(brokers or {})
+        self._timeout_ms = timeout_ms
         self._nameservers = [format_address(*address) for address in parse_addresses(namesrv)]
 
     async def add(self, wanted: WantedFault, least_number: int = 1) -> FaultView:
@@ -228,7 +238,7 @@ class FaultAdmin:
         return there
 
     async def _ask(self, address: str, request: Request) -> Answer:
-        return await self._pool.ask(address, request, TIMEOUT_MS)
+        return await self._pool.ask(address, request, self._timeout_ms)
 
     # -- the rule of each server --------------------------------------------------------------------------------------
 

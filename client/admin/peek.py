@@ -1,7 +1,7 @@
 """Reads messages of a topic without side effects: it joins no group, and stores no offset."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
@@ -10,8 +10,28 @@ from staticfire.protocol.messages import ReceivedMessage
 
 # Each step backwards for the newest messages with a tag is this much longer than the one before.
 STEP_GROWTH = 4
+# How many offsets of a queue are looked at for the newest messages with a tag, at most: with a misspelt tag it would be
+# all of them.
+SEARCHED_MAX = 100_000
 # Per request; a RocketMQ's broker returns at most 32.
 PULL_MESSAGES = 1_024
+
+
+class PeekedMessages(list[ReceivedMessage]):
+    """Messages, in the order in which they were stored."""
+
+    def __init__(self, messages: Iterable[ReceivedMessage], searched_max: int = 0) -> None:
+        """`searched_max`: how many offsets of a queue were looked at, if older ones may match too; 0 if none may."""
+        super().__init__(messages)
+        self.searched_max = searched_max
+
+    @property
+    def note(self) -> str:
+        """A sentence for users about older messages that weren't looked at; empty if there are none."""
+        if not self.searched_max:
+            return ""
+        newest = f"the newest {self.searched_max:,} messages of each queue"
+        return f"{'only' if self else 'none of'} {newest} {'were looked at' if self else 'has these tags'}"
 
 
 async def peek_messages(
@@ -22,19 +42,25 @@ async def peek_messages(
     offset: int | None = None,
     last: bool = False,
     tags: str = "*",
-) -> list[ReceivedMessage]:
+) -> PeekedMessages:
     """Return the oldest messages of queues, or with `last` the newest, in the order in which they were stored.
 
-    `offset`: start at this queue offset. Raises: BrokerAnswer, NetworkError.
+    `offset`: start at this queue offset. With `last`, SEARCHED_MAX offsets of each queue are looked at, or
+    `messages_max` if that is more. Raises: BrokerAnswer, NetworkError.
     """
     found: list[ReceivedMessage] = []
+    searched_max = max(SEARCHED_MAX, messages_max)
+    is_cut = False
     for queue in queues:
         if last:
-            found += await _read_last(consumer, queue, tags, messages_max)
+            messages, is_whole = await _read_last(consumer, queue, tags, messages_max, searched_max)
+            found += messages
+            is_cut = is_cut or not is_whole
         else:
             found += await _read(consumer, queue, offset, tags, messages_max)
     found.sort(key=lambda message: (message.stored_ms, message.broker_name, message.queue_id, message.queue_offset))
-    return found[-messages_max:] if last else found[:messages_max]
+    chosen = found[-messages_max:] if last else found[:messages_max]
+    return PeekedMessages(chosen, searched_max if is_cut else 0)
 
 
 async def _read(
@@ -56,26 +82,33 @@ async def _read(
 
 
 async def _read_last(
-    consumer: PullConsumer, queue: MessageQueue, tags: str, messages_max: int
-) -> list[ReceivedMessage]:
-    """Return the newest messages of a queue: backwards in growing steps, because few may have the tags."""
-    stop = await consumer.max_offset(queue)
+    consumer: PullConsumer, queue: MessageQueue, tags: str, messages_max: int, searched_max: int
+) -> tuple[list[ReceivedMessage], bool]:
+    """Return the newest messages of a queue: backwards in growing steps, because few may have the tags.
+
+    Also return whether these are all that were requested: False if there may be more before the offsets looked at.
+    """
+    end = stop = await consumer.max_offset(queue)
     start = max(0, stop - messages_max)
     found = await _read_range(consumer, queue, range(start, stop), tags, messages_max)
     if len(found) >= messages_max or start == 0:
-        return found
-    first, step = await consumer.min_offset(queue), messages_max
+        return found, True
+    oldest, step = await consumer.min_offset(queue), messages_max
+    first = max(oldest, end - searched_max)
     while len(found) < messages_max and start > first:
         step *= STEP_GROWTH
         start, stop = max(first, start - step), start
         found = [*await _read_range(consumer, queue, range(start, stop), tags, messages_max), *found]
-    return found[-messages_max:]
+    return found[-messages_max:], len(found) >= messages_max or first == oldest
 
 
 async def _read_range(
     consumer: PullConsumer, queue: MessageQueue, offsets: range, tags: str, messages_max: int
 ) -> list[ReceivedMessage]:
-    """Return the newest messages with these offsets of a queue."""
+    """Return the newest messages with these offsets of a queue.
+
+    The last pull may also read messages after them. Those are fewer than `messages_max`: they were counted before.
+    """
     found: deque[ReceivedMessage] = deque(maxlen=messages_max)
     offset = offsets.start
     while offset < offsets.stop:

@@ -6,7 +6,9 @@ that: simple consumers and gRPC clients don't. To find out whether it was sent b
 with the same unique id: in the place where it goes now, in its original topic, and in the retry topic.
 """
 
+import asyncio
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.client.admin.connections import consumer_connections
@@ -134,23 +136,26 @@ class ResendTargets:
         """Return the queue of a topic for a letter, and the records of its broker that are the same message."""
         queues = await self._queues_of(topic)
         near = letter.place.broker_name
-        same = await self._same_messages(letter, MessageQueue(topic, near, 0), once)
+        others = self._brokers[topic] - {near} if once else set()
+        same, *copies = await self._copies_at(letter, topic, [near, *sorted(others)], must_know=once)
         first = MessageQueue(topic, near, same[0].queue_id) if same else None
-        queue = fitting_queue(letter, queues, first)
-        if once:
-            same += await self._copies_at(letter, topic, self._brokers[topic] - {near}, must_know=True)
-        return queue, same
+        return fitting_queue(letter, queues, first), [*same, *chain.from_iterable(copies)]
 
     async def _copies_at(
         self, letter: DeadLetter, topic: str, brokers: Iterable[str], must_know: bool
-    ) -> list[StoredRecord]:
-        """Return the records of a topic on these brokers that are the same message. Raises: as `_same_messages`.
+    ) -> list[list[StoredRecord]]:
+        """Return the records of a topic on each of these brokers that are the same message; all are queried at once.
 
         An earlier resend may have chosen any of them: the topic's route and permissions may have changed since then.
+        Raises: as `_same_messages`.
         """
-        found: list[StoredRecord] = []
-        for name in sorted(brokers):
-            found += await self._same_messages(letter, MessageQueue(topic, name, 0), must_know)
+        places = [MessageQueue(topic, name, 0) for name in brokers]
+        looks = (self._same_messages(letter, place, must_know) for place in places)
+        found: list[list[StoredRecord]] = []
+        for result in await asyncio.gather(*looks, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+            found.append(result)
         return found
 
     async def _was_sent_elsewhere(self, letter: DeadLetter, topic: str) -> bool:
@@ -162,8 +167,8 @@ class ResendTargets:
         origin, retries = letter.origin_topic, retry_topic(self._group)
         try:
             if origin is not None and origin != topic:
-                copies = await self._copies_at(letter, origin, await self._brokers_of(origin), must_know=False)
-                if _has_copy(copies, letter):
+                copies = await self._copies_at(letter, origin, sorted(await self._brokers_of(origin)), must_know=False)
+                if any(_has_copy(same, letter) for same in copies):
                     return True
         except (BrokerAnswer, ClientError):
             pass

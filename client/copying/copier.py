@@ -9,7 +9,7 @@ copy, each group's next message is the same as in the source. Messages that are 
 again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +30,7 @@ from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import BrokerAnswer, GroupNotFound, TopicNotFound, UsageError, broker_answer
-from staticfire.protocol.names import TOOLS_GROUP, is_system_topic
+from staticfire.protocol.names import TOOLS_GROUP, is_retry_topic, is_system_topic
 from staticfire.protocol.permissions import readable
 from staticfire.protocol.requests.groups import GetAllGroups, SubscriptionGroupConfig
 from staticfire.protocol.requests.topics import TopicConfig
@@ -190,10 +190,7 @@ async def _prepare(target: Admin, config: TopicConfig, needed: dict[str, int]) -
     Raises: UsageError (it exists with fewer queues).
     """
     topic = config.topic_name
-    try:
-        there = {queues.broker_name: queues.write_queue_nums for queues in (await target.route(topic)).queue_datas}
-    except TopicNotFound:
-        there = {}
+    there = await _queues_there(target, topic, needed)
     for broker, count in needed.items():
         if 0 < there.get(broker, 0) < count:
             words = f"{topic} already exists on {broker} with {there[broker]} queues, but needs {count}"
@@ -204,6 +201,23 @@ async def _prepare(target: Admin, config: TopicConfig, needed: dict[str, int]) -
                 await create(attributes=config.attributes)
             except BrokerAnswer:  # The target doesn't allow one of them, such as the message type MIXED.
                 await create()
+
+
+async def _queues_there(target: Admin, topic: str, brokers: Iterable[str]) -> dict[str, int]:
+    """Return how many queues each broker of the target has; brokers without the topic are left out.
+
+    The route of a retry topic also has brokers that would create it when its group begins.
+    """
+    try:
+        there = {queues.broker_name: queues.write_queue_nums for queues in (await target.route(topic)).queue_datas}
+    except TopicNotFound:
+        return {}
+    for broker in [name for name in brokers if name in there] if is_retry_topic(topic) else ():
+        try:
+            await target.topic_config(topic, broker)
+        except TopicNotFound:
+            del there[broker]
+    return there
 
 
 async def _bounds(source: Admin, queue: MessageQueue, wish: CopyWish) -> Bounds:

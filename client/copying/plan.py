@@ -1,8 +1,8 @@
 """Plans a copy: the target queue of each queue, the messages that are there already, groups' offsets. Pure.
 
-Messages that are there already are found by unique id: after an interrupted or earlier copy, as many messages with an
-id are skipped as the target queue has. If a send was repeated, the source has two messages with one id, and so has the
-copy.
+Messages that are there already are found by their unique id, properties and retry count, which a copy has, too: after
+an interrupted or earlier copy, as many of the same are skipped as the target queue has. If a send was repeated, the
+source has two messages with one id, and so has the copy. The retries of a message have one id, too, and differ.
 """
 
 from collections import Counter, deque
@@ -15,6 +15,9 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.properties import UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord
 from staticfire.runtime.ranges import INT64_MAX
+
+LOOK_UPS_MAX = 32
+"""The maximum number of messages of a target queue that are looked up in the source."""
 
 
 class QueuePair(NamedTuple):
@@ -54,33 +57,50 @@ def queues_needed(pairs: Iterable[QueuePair]) -> dict[str, int]:
     return needed
 
 
-def key_of(record: StoredRecord) -> bytes:
-    """Return the identity of a message: its unique id, or without one its born time and body."""
-    unique_id = find_property(record.properties, UNIQ_KEY)
-    return unique_id or b"%d %d %d" % (record.born_ms, len(record.body), crc32(record.body))
+class MessageIdentity(NamedTuple):
+    """What a message has in common with its copies, and with no other message."""
+
+    unique_id: bytes
+    """Empty if it has none."""
+    reconsume_times: int
+    born_ms: int
+    checksum: int
+    """Of its properties; without a unique id also of its body."""
+
+
+def identity_of(record: StoredRecord) -> MessageIdentity:
+    """Return the identity of a message."""
+    unique_id = find_property(record.properties, UNIQ_KEY) or b""
+    text = record.properties if unique_id else b"%b%b" % (record.properties, record.body)
+    return MessageIdentity(unique_id, record.reconsume_times, record.born_ms, crc32(text))
 
 
 class AlreadyThere:
     """The messages in a target queue; each can be matched once."""
 
     def __init__(self) -> None:
-        self._offsets: dict[bytes, deque[int]] = {}
+        self._offsets: dict[MessageIdentity, deque[int]] = {}
 
     def add(self, record: StoredRecord) -> None:
         """Add a message of the target."""
-        self._offsets.setdefault(key_of(record), deque()).append(record.queue_offset)
+        self._offsets.setdefault(identity_of(record), deque()).append(record.queue_offset)
 
     def has_all(self, records: Iterable[StoredRecord]) -> bool:
         """Return whether the target has all of these messages of the source."""
-        return all(len(self._offsets.get(key, ())) >= number for key, number in Counter(map(key_of, records)).items())
+        wanted = Counter(map(identity_of, records))
+        return all(len(self._offsets.get(identity, ())) >= number for identity, number in wanted.items())
 
-    def left(self) -> dict[bytes, int]:
-        """Return how many messages of each key aren't matched yet."""
-        return {key: len(offsets) for key, offsets in self._offsets.items()}
+    def left(self) -> dict[MessageIdentity, int]:
+        """Return how many of each message aren't matched yet."""
+        return {identity: len(offsets) for identity, offsets in self._offsets.items() if offsets}
+
+    def newest(self, left: Iterable[MessageIdentity]) -> list[MessageIdentity]:
+        """Return these messages, the newest in the target first."""
+        return sorted(left, key=lambda identity: self._offsets[identity][-1], reverse=True)
 
     def take(self, record: StoredRecord) -> int | None:
         """Return the offset of a source message in the target; None if it must be copied."""
-        offsets = self._offsets.get(key_of(record))
+        offsets = self._offsets.get(identity_of(record))
         return offsets.popleft() if offsets else None
 
 
@@ -90,10 +110,11 @@ class OrderCheck:
     It looks at the messages of the source in their order, from the first that may be missing.
     """
 
-    def __init__(self, pair: QueuePair, left: Mapping[bytes, int]) -> None:
-        """`left`: how many messages with a key the target has, that earlier messages of the source haven't taken."""
+    def __init__(self, pair: QueuePair, left: Mapping[MessageIdentity, int]) -> None:
+        """`left`: how many of each message the target has, that earlier messages of the source haven't taken."""
         self._pair = pair
-        self._left = {key: number for key, number in left.items() if number}
+        self.left = dict(left)
+        """The same, without those that it has looked at."""
         self._missing: int | None = None
 
     def look_at(self, records: Iterable[StoredRecord]) -> bool:
@@ -102,16 +123,16 @@ class OrderCheck:
         Raises: UsageError (one is there, and an earlier one isn't).
         """
         for record in records:
-            key = key_of(record)
-            if key not in self._left:
+            identity = identity_of(record)
+            if identity not in self.left:
                 self._missing = record.queue_offset if self._missing is None else self._missing
                 continue
             if self._missing is not None:
                 raise UsageError(self._refusal(record.queue_offset))
-            self._left[key] -= 1
-            if not self._left[key]:
-                del self._left[key]
-        return bool(self._left)
+            self.left[identity] -= 1
+            if not self.left[identity]:
+                del self.left[identity]
+        return bool(self.left)
 
     def _refusal(self, offset: int) -> str:
         source, target = self._pair

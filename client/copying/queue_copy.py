@@ -4,13 +4,24 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from staticfire.client.admin.admin import Admin
+from staticfire.client.admin.look_ups import LookUp, find_by_key
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.copying.plan import AlreadyThere, Bounds, OffsetsInCopy, OrderCheck, QueuePair
+from staticfire.client.copying.plan import (
+    LOOK_UPS_MAX,
+    AlreadyThere,
+    Bounds,
+    MessageIdentity,
+    OffsetsInCopy,
+    OrderCheck,
+    QueuePair,
+    identity_of,
+)
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.imports import ImportAnswer, ImportedMessage, ImportMessages
+from staticfire.protocol.requests.routes import MASTER_ID
 
 TIMEOUT_MS = 30_000
 
@@ -49,7 +60,7 @@ async def copy_queue(
     try:
         while (records := await following) is not None:
             following = asyncio.ensure_future(anext(batches, None))
-            is_checked = is_checked or await _check_order(reader, pair, records, there)
+            is_checked = is_checked or await _check_order(reader, pair, records, bounds.end, there)
             await _bring(target, pair, records, there, offsets, done)
     finally:
         following.cancel()
@@ -57,19 +68,59 @@ async def copy_queue(
         await batches.aclose()  # type: ignore[attr-defined]  # an async generator
 
 
-async def _check_order(reader: PullConsumer, pair: QueuePair, records: Records, there: AlreadyThere) -> bool:
+async def _check_order(reader: PullConsumer, pair: QueuePair, records: Records, end: int, there: AlreadyThere) -> bool:
     """Before the first message is copied, check that no later one is in the target; return False if it isn't in these.
 
-    For that, the rest of the source is read, unless the target has only messages that precede it. Raises: UsageError.
+    For that, the other messages to copy are read, unless the target has only messages that precede them; and what the
+    target still has is looked up among the messages from `end` on, which aren't copied. Raises: UsageError.
     """
     if there.has_all(records):
         return False
     check = OrderCheck(pair, there.left())
-    if check.look_at(records):
-        async for later in read_records(reader, pair.source, Bounds(records[-1].queue_offset + 1)):
-            if not check.look_at(later):
-                break
+    is_open = check.look_at(records) and await _may_be_later(
+        reader, pair, check, Bounds(records[-1].queue_offset + 1, end)
+    )
+    if is_open and end < await reader.max_offset(pair.source) and not await _precedes(reader, pair, check, end, there):
+        await _may_be_later(reader, pair, check, Bounds(end))
     return True
+
+
+async def _may_be_later(reader: PullConsumer, pair: QueuePair, check: OrderCheck, bounds: Bounds) -> bool:
+    """Check these messages of the source; return whether a later one may be in the target. Raises: UsageError."""
+    async for records in read_records(reader, pair.source, bounds):
+        if not check.look_at(records):
+            return False
+    return True
+
+
+async def _precedes(reader: PullConsumer, pair: QueuePair, check: OrderCheck, end: int, there: AlreadyThere) -> bool:
+    """Return whether the newest message of the source in the target is before `end`; False if it isn't known.
+
+    It is the latest in the source, too, because each copy keeps the order. The target may have other messages, and
+    the source may have deleted some: those aren't found. Raises: UsageError (it isn't before `end`).
+    """
+    for identity in there.newest(check.left)[:LOOK_UPS_MAX]:
+        if not identity.unique_id:
+            return False
+        found = await _find(reader, pair.source, identity)
+        if found is None:
+            return False
+        check.look_at(record for record in found if record.queue_offset >= end)
+        if found:
+            return True
+    return False
+
+
+async def _find(reader: PullConsumer, queue: MessageQueue, identity: MessageIdentity) -> Records | None:
+    """Return the messages of a queue with this identity; None if its broker can't tell. Raises: BrokerAnswer."""
+    topic, broker_name = reader.client.namespace.wrap(queue.topic), queue.broker_name
+    address = await reader.client.address_to_read(queue, MASTER_ID)
+    wanted = LookUp(identity.unique_id.decode(errors="replace"))
+    found = await find_by_key(reader.client, [(topic, broker_name, address)], wanted, TIMEOUT_MS)
+    records = [message.record for message in found]
+    if found.gaps:
+        return None
+    return [one for one in records if one.queue_id == queue.queue_id and identity_of(one) == identity]
 
 
 async def _bring(

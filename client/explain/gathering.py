@@ -168,7 +168,8 @@ class FactsReader:
 
     async def _faults(self) -> None:
         """Add the rules for injected faults; RocketMQ has none."""
-        pending = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
+        namesrv = ";".join(self._client.nameservers.addresses)
+        pending = FaultAdmin(self._client.pool, namesrv, timeout_ms=self._admin.timeout_ms)
         try:
             views = await pending.views()
         except (BrokerAnswer, NetworkError):

@@ -93,7 +93,7 @@ def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
             words = f"{queue.place}: {facts.group} is at {queue.committed:,}, beyond the end at {queue.end:,}"
             words += ": the broker has lost messages, or a slave that lacked them took over, or it was emptied, or an "
             words += "offset was set by hand"
-            yield ExplainFinding("OFFSET_BEYOND_END", words, [], _reset(facts, queue))
+            yield ExplainFinding("OFFSET_BEYOND_END", words, [], _to_the_end(facts, queue))
         elif 0 <= queue.committed < queue.first:
             words = f"{queue.place}: {facts.group} is at {queue.committed:,}, and the oldest stored message is "
             words += (
@@ -103,8 +103,13 @@ def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
             yield ExplainFinding("OFFSET_BELOW_BEGIN", words, [], way_out, is_cause=False)
 
 
-def _reset(facts: GroupFacts, queue: QueueFacts) -> str:
-    return f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {queue.queue.topic} -s 0"
+def _to_the_end(facts: GroupFacts, queue: QueueFacts) -> str:
+    """Return the command that moves the group to the end of this queue, and leaves the group's other queues alone."""
+    topic, broker_name, queue_id = queue.queue
+    place = f"-b {facts.addresses.get(broker_name, 'HOST:PORT')} -q {queue_id}"
+    words = "to continue with the next message there: staticfire mqadmin resetOffsetByTime "
+    words += f"-g {facts.group} -t {topic} -s now {place}"
+    return words + (f"; with the oldest one, also -o {queue.first}" if queue.first < queue.end else "")
 
 
 def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:

@@ -22,7 +22,9 @@ def away(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Brokers that don't respond to this client, or aren't registered."""
     for name in facts.missing:
         words = f"broker {name} isn't registered at the nameserver: nothing is known of its messages"
-        yield ExplainFinding("BROKER_AWAY", words, [], "start it; was it killed on purpose? staticfire fault list")
+        way_out = "start it. `staticfire fault list` shows whether a rule has killed it: `staticfire fault remove "
+        way_out += "NUMBER` starts it again"
+        yield ExplainFinding("BROKER_AWAY", words, [], way_out)
     for name, why in sorted(facts.away.items()):
         words = f"broker {name} doesn't respond: {why}"
         way_out = "start it, or resume it if it is frozen"

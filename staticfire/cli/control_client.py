@@ -1,4 +1,7 @@
-"""A cluster's fault rules for the command line: through its control endpoint, or directly from its servers."""
+"""A cluster's fault rules for the command line: through its control endpoint, or directly from its servers.
+
+Only the endpoint knows which brokers the cluster has: nameservers forget those that have ended.
+"""
 
 import json
 import os
@@ -27,6 +30,9 @@ T = TypeVar("T")
 CONTROL_URL = f"http://127.0.0.1:{CONTROL_PORT}"
 TIMEOUT_S = 30
 TOKEN_VARIABLE = "STATICFIRE_CONTROL_TOKEN"
+LOOK_S = 2.0
+"""How long `known_brokers` waits for the endpoint. It continues without it."""
+CONTROL_VARIABLE = "STATICFIRE_CONTROL"
 HTTP_NOT_FOUND = 404
 # From here on, the request was right, but the cluster couldn't do it.
 HTTP_FAILED = 500
@@ -35,7 +41,9 @@ HTTP_FAILED = 500
 class ControlClient:
     """The fault rules of one cluster."""
 
-    def __init__(self, namesrv: str, control: str | None, is_certain: bool = True) -> None:
+    def __init__(
+        self, namesrv: str, control: str | None, is_certain: bool = True, timeout_s: float = TIMEOUT_S
+    ) -> None:
         """`control`: None means the endpoint at its usual port. It is used if it responds and serves this nameserver.
 
         `is_certain`: another endpoint is that of this cluster, so it must respond. Otherwise it is treated in the same
@@ -46,6 +54,7 @@ class ControlClient:
         self._namesrv = namesrv
         self._url = _checked(CONTROL_URL if control is None else control).rstrip("/")
         self._is_certain = is_certain and control is not None
+        self._timeout_s = timeout_s
         self._token = os.environ.get(TOKEN_VARIABLE, "")
         check_token(self._token)
 
@@ -91,10 +100,22 @@ class ControlClient:
             await pool.close()
             await machine.workers.close()
 
+    def brokers(self) -> list[str]:
+        """Return the names of the cluster's brokers, with those that have ended; none if the endpoint isn't there.
+
+        Raises: as `_there`.
+        """
+        there = self._there()
+        return [] if there is None else list(map(str, there.get("brokers", [])))
+
     # -- HTTP --------------------------------------------------------------------------------------------------------
 
     def _is_there(self) -> bool:
-        """Return whether the endpoint responds and serves this nameserver.
+        """Return whether the endpoint responds and serves this nameserver. Raises: as `_there`."""
+        return self._there() is not None
+
+    def _there(self) -> dict[str, Any] | None:
+        """Return what the endpoint reports about itself; None if it doesn't respond, or serves another nameserver.
 
         Raises: ClientError, UsageError (the user named an endpoint, and it doesn't respond, or refuses).
         """
@@ -104,15 +125,15 @@ class ControlClient:
             # It may be another cluster's endpoint, which wants TLS or a token.
             if self._is_certain:
                 raise
-            return False
+            return None
         if self._is_certain:
-            return True
+            return there
         wanted = comparable(self._namesrv)
         try:
             # One of several nameservers is enough.
-            return wanted <= comparable(str(there["namesrv"]))
+            return there if wanted <= comparable(str(there["namesrv"])) else None
         except (UsageError, KeyError, TypeError):
-            return False  # Another program listens at that port.
+            return None  # Another program listens at that port.
 
     def _ask(self, method: str, path: str, words: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the endpoint's response. Raises: UsageError (it refuses), ClientError (it doesn't respond)."""
@@ -120,7 +141,7 @@ class ControlClient:
         try:
             headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
             request = urllib.request.Request(self._url + path, body, headers, method=method)
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls()) as answer:
+            with urllib.request.urlopen(request, timeout=self._timeout_s, context=self._tls()) as answer:
                 parsed: dict[str, Any] = json.load(answer)
                 return parsed
         except urllib.error.HTTPError as error:
@@ -138,6 +159,17 @@ class ControlClient:
         from staticfire.runtime.tls.contexts import client_context  # imported here, because few commands need OpenSSL
 
         return client_context(environment_tls() or TlsClient(auth_server=True))
+
+
+def known_brokers(namesrv: str) -> list[str]:
+    """Return the brokers of a cluster as its control endpoint knows them; none if it isn't at one of its usual places.
+
+    These are the address in STATICFIRE_CONTROL, and otherwise the usual port.
+    """
+    try:
+        return ControlClient(namesrv, os.environ.get(CONTROL_VARIABLE) or None, False, LOOK_S).brokers()
+    except UsageError:  # The address or the token is unusable.
+        return []
 
 
 def _checked(url: str) -> str:

@@ -61,7 +61,11 @@ def explain(
     async def ask(admin: "Admin") -> "Explanation":
         from staticfire.client.explain.explainer import explain_group
 
-        return await explain_group(admin, group, topic)
+        return await explain_group(admin, group, topic, brokers)
+
+    from staticfire.cli.control_client import known_brokers
+
+    brokers = known_brokers(namesrv)
 
     def look() -> int:
         found = with_admin(namesrv, protocol, ask, topic=topic, group=group)

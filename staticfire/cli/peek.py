@@ -11,7 +11,8 @@ from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
-    from staticfire.client import Admin, MessageQueue, ReceivedMessage
+    from staticfire.client import Admin, MessageQueue
+    from staticfire.client.admin.peek import PeekedMessages
 
 
 @click.command(cls=FamilyCommand)
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     "tags",
     default="*",
     metavar="TAGS",
-    help="Only messages with these tags, like 'paid || refunded'.",
+    help="Only messages with these tags, like 'paid || refunded'. With --last: among the newest 100,000 of each queue.",
 )
 @click.option("--max", "max_messages", type=Whole(1), default=20, show_default=True, help="Maximum number of messages.")
 @json_flag
@@ -46,7 +47,7 @@ def peek(
     if last and offset is not None:
         raise UsageError("use either --last or --offset, not both")
 
-    async def ask(admin: "Admin") -> "list[ReceivedMessage]":
+    async def ask(admin: "Admin") -> "PeekedMessages":
         from staticfire.client import PullConsumer
         from staticfire.client.admin.peek import peek_messages
         from staticfire.protocol.names import TOOLS_GROUP
@@ -61,6 +62,8 @@ def peek(
             click.echo(message_json(message))
     else:
         _print_table(topic, found)
+    if found.note:
+        click.echo(f"staticfire: {topic}: {found.note}", err=True)
 
 
 def _chosen(queues: "list[MessageQueue]", text: str | None) -> "list[MessageQueue]":
@@ -75,9 +78,10 @@ def _chosen(queues: "list[MessageQueue]", text: str | None) -> "list[MessageQueu
     return chosen
 
 
-def _print_table(topic: str, messages: "list[ReceivedMessage]") -> None:
+def _print_table(topic: str, messages: "PeekedMessages") -> None:
     if not messages:
-        click.echo(f"no messages in {topic}")
+        if not messages.note:
+            click.echo(f"no messages in {topic}")
         return
     table = table_of(queue="left", offset="right", stored="left", tag="left", keys="left", body="rest")
     for message in messages:

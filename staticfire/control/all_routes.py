@@ -36,7 +36,8 @@ def paths() -> dict[str, str]:
 
 async def _what_there_is(call: ControlCall) -> Reply:
     """Return processes, ports, folders, and all paths."""
-    return Reply({**call.cluster.view.describe(), "paths": paths()})
+    view = call.cluster.view
+    return Reply({**view.describe(), "brokers": sorted(view.addresses), "paths": paths()})
 
 
 async def _docs(call: ControlCall) -> Reply:

@@ -2,7 +2,8 @@
 
 Behaviour
 - GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest); filters: ?broker=,
-  ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member.
+  ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member. The newest with a tag
+  are searched among a limited number of messages; "notes" says so if that left out some.
 - GET /messages/ID shows the messages with an offset message id, a unique id or a key, each with the groups that consume
   its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped; "bodyBase64" has them.
 """
@@ -55,7 +56,8 @@ async def peek(call: ControlCall) -> Reply:
         chosen = _chosen(queues, query.get("broker") or None, query.get("queue"))
         messages_max, tags = query.get("max", SHOWN), query.get("tags") or "*"
         found = await peek_messages(consumer, chosen, messages_max, offset=offset, last=is_last, tags=tags)
-    return Reply({"topic": topic, "messages": [shown(one) for one in found]})
+    notes = [found.note] if found.note else []
+    return Reply({"topic": topic, "messages": [shown(one) for one in found], "notes": notes})
 
 
 def _chosen(queues: list[MessageQueue], broker_name: str | None, queue_id: int | None) -> list[MessageQueue]:

@@ -65,3 +65,19 @@ def test_what_is_requested_must_be_clear(cluster: Cluster, arguments: list[str])
     shown = call("explain", *arguments, "--namesrv", cluster.namesrv)
     assert shown.returncode == 2
     assert "give a group or a message" in one_line(shown.stderr)
+
+
+def test_a_killed_broker_is_named(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nameserver forgets it; the control endpoint doesn't. One of another cluster isn't used."""
+    with Cluster(brokers=2, isolation="process") as two:
+        monkeypatch.setenv("STATICFIRE_CONTROL", two.control)
+        two.faults.add(broker="broker-b", kill=True)
+        assert get(two.control)[1]["brokers"] == ["broker-a", "broker-b"]
+        for at, kind in ((two, "BROKER_AWAY"), (cluster, "UNKNOWN_GROUP")):
+            capsys.readouterr()
+            assert main(["explain", "nobody", "--json", "-n", at.namesrv]) == 1
+            found = json.loads(capsys.readouterr().out)["findings"]
+            assert kind in [one["kind"] for one in found]
+            assert any("broker broker-b" in one["words"] for one in found) == (at is two)

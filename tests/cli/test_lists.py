@@ -64,6 +64,10 @@ def test_a_group_is_moved_back_and_ahead(cluster: Cluster) -> None:
     assert lines(cluster, "groups")[0]["lag"] == 4
     mqadmin(cluster, "skipAccumulatedMessage", "-g", "billing", "-t", "orders")
     assert lines(cluster, "groups")[0]["lag"] == 0
+    one_queue = ["-g", "billing", "-t", "orders", "-s", "now", "-b", cluster.addresses["broker-a"], "-q", "0"]
+    assert mqadmin(cluster, "resetOffsetByTime", *one_queue, "-o", "0").endswith("reset consumer offset to 0\n")
+    assert mqadmin(cluster, "resetOffsetByTime", *one_queue).endswith("reset consumer offset to 2\n")
+    assert lines(cluster, "groups")[0]["lag"] == 0
     refused = call("mqadmin", "resetOffsetByTime", "-g", "nobody", "-t", "orders", "-s", "0", "-n", cluster.namesrv)
     assert refused.returncode == 1
     assert "no broker knows group nobody" in refused.stderr

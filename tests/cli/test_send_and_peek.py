@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from staticfire import Cluster
+from staticfire.cli import peek as peek_command
+from staticfire.client.admin import peek as peeking
 from tests.cli.commands import call, one_line
 
 
@@ -75,6 +78,20 @@ def test_peek_prints_a_table_for_people_and_takes_bodies_as_they_are(namesrv: st
     done = call("peek", "-n", namesrv, "table", COLUMNS="120")
     assert done.stdout.splitlines()[0].split() == ["queue", "offset", "stored", "tag", "keys", "body"]
     assert "[bold]not markup[/bold]" in done.stdout
+
+
+def test_a_search_for_a_tag_says_that_it_didnt_look_at_older_messages(
+    namesrv: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tag, count in (("paid", "2"), ("open", "1000"), ("paid", "1")):
+        call("send", "-n", namesrv, "--count", count, "--tag", tag, "rare", "x")
+    monkeypatch.setattr(peeking, "SEARCHED_MAX", 30)
+    newest = "the newest 30 messages of each queue"
+    for tag, flags, words in (("paid", ["--json"], f"only {newest} were looked at"), ("piad", [], "has these tags")):
+        done = CliRunner().invoke(peek_command.peek, ["-n", namesrv, "--last", "--tag", tag, *flags, "rare"])
+        assert (done.exit_code, len(done.stdout.splitlines())) == (0, len(flags))
+        assert one_line(done.stderr).startswith("staticfire: rare: ")
+        assert words in one_line(done.stderr)
 
 
 def test_peek_leaves_no_group_and_no_topic_behind(namesrv: str) -> None:

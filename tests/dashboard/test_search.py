@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire import Admin, Cluster, Message, MessageQueue, Producer
-from staticfire.client.admin import letter_search
+from staticfire.client.admin import letter_search, peek as peeking
 from tests.cli.commands import get
 from tests.dashboard.test_pages import page, words_of
 
@@ -130,3 +130,19 @@ def test_a_limit_that_leaves_messages_out_is_shown(cluster: Cluster) -> None:
         producer.send_batch([Message("orders", b"b") for _ in range(210)])
     shown = page(f"{cluster.control}/ui/messages?topic=orders&from=2020-01-01T00:00:00Z").text
     assert "200 messages, the oldest 200: there may be more" in shown
+
+
+def test_a_search_for_a_tag_says_how_far_it_looked(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.create_topic("long", queues=1)
+    with Producer("shop", cluster.namesrv) as producer:
+        for tags, count in (("paid", 1), ("open", 150), ("paid", 1), ("open", 50)):
+            producer.send_batch([Message("long", b"one", tags=tags) for _ in range(count)])
+    assert get(f"{cluster.control}/peek/long?tags=paid&last=1")[1]["notes"] == []
+    monkeypatch.setattr(peeking, "SEARCHED_MAX", 120)
+    newest = "the newest 120 messages of each queue"
+    reply = get(f"{cluster.control}/peek/long?tags=paid&last=1")[1]
+    assert (len(reply["messages"]), reply["notes"]) == (1, [f"only {newest} were looked at"])
+    shown = page(f"{cluster.control}/ui/messages?topic=long&tags=paid").text
+    assert f"1 message, the newest first; only {newest} were looked at" in shown
+    shown = page(f"{cluster.control}/ui/messages?topic=long&tags=piad").text
+    assert f"No message was found: none of {newest} has these tags" in shown

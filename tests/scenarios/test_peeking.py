@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import Message, PullConsumer
+from staticfire.client.admin import peek
 from staticfire.client.admin.peek import peek_messages
 from staticfire.protocol.names import TOOLS_GROUP
 from tests.protocols import BOTH_PROTOCOLS
@@ -48,6 +49,27 @@ async def test_of_more_with_a_tag_the_newest_are_shown(shop: Shop, reader: PullC
     with_tag = [*range(5, 95), *range(145, 148)]
     assert await newest(reader, messages_max, "paid") == with_tag[-messages_max:]
     assert await newest(reader, messages_max, "paid || other") == list(range(188))[-messages_max:]
+
+
+@BOTH_PROTOCOLS
+async def test_a_search_for_a_tag_ends_after_many_messages_and_says_so(
+    shop: Shop, reader: PullConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await send(shop, ("paid", 1), ("other", 250), ("paid", 1), ("other", 149))
+    queues = await reader.queues(TOPIC)
+    wanted = [
+        (400, 2, [251], "only the newest 400 messages of each queue were looked at"),
+        (401, 2, [0, 251], ""),
+        (149, 2, [], "none of the newest 149 messages of each queue has these tags"),
+        (149, 1, [], "none of the newest 149 messages of each queue has these tags"),
+        (150, 1, [251], ""),
+        (20, 30, [], "none of the newest 30 messages of each queue has these tags"),
+    ]
+    for searched_max, messages_max, numbers, note in wanted:
+        monkeypatch.setattr(peek, "SEARCHED_MAX", searched_max)
+        found = await peek_messages(reader, queues, messages_max, last=True, tags="paid")
+        assert ([int(message.body) for message in found], found.note) == (numbers, note)
+        assert not (await peek_messages(reader, queues, messages_max, last=True)).note
 
 
 async def test_the_newest_of_several_queues_are_the_newest_of_all(shop: Shop, reader: PullConsumer) -> None:

@@ -166,6 +166,17 @@ async def test_a_look_up_that_a_broker_refuses_interrupts_and_nothing_is_sent_tw
 
 
 @BOTH_PROTOCOLS
+async def test_all_brokers_of_a_topic_are_queried_at_once(
+    world: SimulatedWorld, shop: FaultyShop, dlq: DeadLetterQueue
+) -> None:
+    """Whether a letter was sent before is known as soon as the slowest of them responds."""
+    await bury_ten(world, shop)
+    await shop.add(code="QUERY_MESSAGE", topic=TOPIC, delay="100ms")
+    with shop.takes(1_000, within_ms=300):
+        assert (await dlq.resend()).count == 10
+
+
+@BOTH_PROTOCOLS
 async def test_letters_after_a_left_one_are_not_sent_twice_when_the_route_of_their_topic_changes(
     world: SimulatedWorld, shop: FaultyShop, dlq: DeadLetterQueue
 ) -> None:

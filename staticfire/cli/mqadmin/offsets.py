@@ -12,7 +12,7 @@ from staticfire.client import MessageQueue
 from staticfire.client.cluster.routes import without_master
 from staticfire.protocol.durations import parse_moment
 from staticfire.protocol.errors import ClientError, UsageError
-from staticfire.protocol.requests.offsets import SearchOffset
+from staticfire.protocol.requests.offsets import GetMaxOffset, SearchOffset
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.requests.statistics import GetConsumeStats
@@ -83,7 +83,10 @@ async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_m
     """Set a group's offset in one queue: to a given one, or to that of a time."""
     group, topic, address, queue_id = place
     if offset is None:
-        found = await ask(admin, address, SearchOffset(topic, queue_id, stored_ms))
+        # A search for SKIP_MS would find the oldest message: it is before all times.
+        is_end = stored_ms == SKIP_MS
+        search = GetMaxOffset(topic, queue_id) if is_end else SearchOffset(topic, queue_id, stored_ms)
+        found = await ask(admin, address, search)
         offset = int(found.offset)  # type: ignore[attr-defined]  # an OffsetAnswer
     await ask(admin, address, ResetOffset(group, topic, stored_ms, True, queue_id, offset))
     show(f"reset consumer offset to {offset}")

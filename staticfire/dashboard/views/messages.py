@@ -27,6 +27,7 @@ async def search(call: PageCall) -> dict[str, Any]:
     form = {name: call.text(name) for name in FIELDS}
     rows: list[dict[str, Any]] = []
     error, found = "", 0
+    notes: list[str] = []
     try:
         if form["offset"] and (key or begin or end):
             raise Refused(400, {"error": "An offset belongs to a queue of a topic: leave key and times empty."})
@@ -34,7 +35,7 @@ async def search(call: PageCall) -> dict[str, Any]:
             every = await _with_key(call, key, {"topic": topic, "from": begin, "to": end})
             rows, found = [one for one in every if _is_wanted(call, one)], len(every)
         elif topic:
-            rows = await _of_topic(call, topic)
+            rows, notes = await _of_topic(call, topic)
             found = len(rows)
     except (Refused, TagExpressionError) as refused:
         error = str(refused)
@@ -44,6 +45,7 @@ async def search(call: PageCall) -> dict[str, Any]:
         "error": error,
         "has_criteria": bool(topic or key),
         "order": _order(form, found),
+        "notes": notes,
     }
 
 
@@ -85,19 +87,22 @@ def _is_wanted(call: PageCall, message: dict[str, Any]) -> bool:
     )
 
 
-async def _of_topic(call: PageCall, topic: str) -> list[dict[str, Any]]:
-    """Return messages of a topic: the newest first, those from an offset on, or those stored in a range of times."""
+async def _of_topic(call: PageCall, topic: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return messages of a topic: the newest first, those from an offset on, or those stored in a range of times.
+
+    Also return notes about older messages that weren't looked at.
+    """
     place, begin, end = {"topic": topic}, call.text("from"), call.text("to")
     limits = {name: call.text(name) for name in ("broker", "queue", "tags")}
     if begin or end:
         range_of = {"from": begin, "to": end}
         found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, **limits, **range_of)
-        return list(found["messages"])
+        return found["messages"], []
     if offset := call.text("offset"):
         found = await call.calls.get("/peek/{topic}", place, offset=offset, max=MESSAGES, **limits)
-        return list(found["messages"])
+        return found["messages"], []
     found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, **limits)
-    return list(reversed(found["messages"]))
+    return found["messages"][::-1], found["notes"]
 
 
 async def show(call: PageCall) -> dict[str, Any]:

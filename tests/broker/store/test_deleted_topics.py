@@ -1,6 +1,7 @@
 """What a deletion of a topic takes with it, and what not, whatever happens meanwhile."""
 
 import errno
+import posixpath
 
 import pytest
 
@@ -177,3 +178,28 @@ def test_one_folder_that_stays_keeps_no_other_topic_from_being_deleted(stand: St
     stand.disk.before = None
     stand.restart()
     assert (stand.bodies(), stand.bodies(topic="bills")) == ([], [])
+
+
+FOREIGN = ("lost+found/copy", "orders/notes.txt", "orders/0/notes.txt", "orders/old/00000000000000000000")
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+def test_foreign_files_among_the_queues_are_kept(stand: StoreStand, foreign: str, is_rebuilt: bool) -> None:
+    path = f"/store/consumequeue/{foreign}"
+    stand.send(b"old")
+    stand.store.close()
+    stand.disk.make_folder(posixpath.dirname(path))
+    stand.files.open(path).close()
+    if is_rebuilt:
+        stand.disk.remove("/store/checkpoint")
+    stand.open()
+    assert stand.bodies() == [b"old"]
+    stand.store.delete_queues("orders", "lost+found")
+    assert stand.files.exists(path)
+    assert not stand.files.exists(f"/store/consumequeue/orders/0/{0:020d}")
+    for body in (b"new", b"newer"):
+        stand.send(body)
+        stand.restart()
+    assert stand.bodies() == [b"new", b"newer"]
+    assert stand.files.exists(path)
