@@ -5,6 +5,7 @@ A reset of a group's offsets is another request: reset_offset.py.
 Behaviour
 - All messages are removed, also delayed ones and those of system topics. Topics, groups, request modes and settings are
   those of a first start, and no group has an offset. Queues begin at offset 0 again.
+- Requests that fault rules still delay are handled first, so that what they store and create is removed, too.
 - Held pulls are tried once more, so that pulls of a removed topic are answered that the topic doesn't exist.
 - Clients stay connected and registered: the next send creates its topic again.
 - The response is sent when all of it is on the disk.
@@ -13,6 +14,7 @@ Not done
 - The records are still in the log; retention removes them with their segments.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,7 +35,7 @@ class Forget(NamedTuple):
     """What else a reset empties."""
 
     first: Callable[[], None]
-    """Handles the requests that fault rules still delay, so that nothing of theirs is stored after the reset."""
+    """Handles the requests that fault rules still delay, so that none of them stores or changes anything after it."""
     with_topic: Mapping[str, Callable[[], None]]
     """Called when the messages of a topic are removed."""
     at_once: Sequence[Callable[[], None]]
@@ -68,6 +70,8 @@ class ResetHandlers:
     async def reset(self, call: Call) -> Answer:
         """Remove everything in one step, so that no other request sees a half-empty broker."""
         self._forget.first()
+        # Requests that create topics and the like are handled in tasks, which apply the change in their first step.
+        await asyncio.sleep(0)
         forgotten = Forgotten(sorted(self._topics.user_topics()), self._user_groups())
         self._forget_messages(sorted({*self._topics.topics, *self._deleted_topics_with_messages()}))
         self._groups.offsets.forget_all()
