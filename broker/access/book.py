@@ -51,8 +51,8 @@ class AccessBook:
     def create_named(self, users: list[User]) -> None:
         """Add the users that settings name, except for those that they named at an earlier start, too.
 
-        A failover, a restore and a restart of the broker are such starts. The users of an earlier version don't say
-        whom settings named: each that is missing counts as removed.
+        A failover, a restore and a restart of the broker are such starts. A file of an earlier version doesn't
+        contain the names that settings had: each user that is missing counts as removed.
         """
         fresh = [user for user in users if user.username not in self.named]
         if fresh or not self._knows_named:

@@ -7,6 +7,7 @@ Behaviour
   those of a first start, and no group has an offset. Queues begin at offset 0 again.
 - Requests that fault rules still delay are handled first, so that what they store and create is removed, too.
 - Held pulls are tried once more, so that pulls of a removed topic are answered that the topic doesn't exist.
+- A slave restores only its settings: it copies all else from its master.
 - Clients stay connected and registered: the next send creates its topic again.
 - The response is sent when all of it is on the disk.
 
@@ -27,7 +28,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import is_system_group
-from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
+from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
@@ -40,8 +41,10 @@ class Forget(NamedTuple):
     """Called when the messages of a topic are removed."""
     at_once: Sequence[Callable[[], None]]
     """Called after topics and groups are removed, in the same step."""
-    later: Sequence[Callable[[], Awaitable[None]]]
-    """Called one after the other after that step."""
+    later: Callable[[], Awaitable[None]]
+    """Called after that step."""
+    settings: Callable[[], Awaitable[None]]
+    """Restores the settings of the start."""
 
 
 class ResetHandlers:
@@ -72,6 +75,10 @@ class ResetHandlers:
         self._forget.first()
         # Requests that create topics and the like are handled in tasks, which apply the change in their first step.
         await asyncio.sleep(0)
+        request: Reset = call.request
+        if request.only_settings:
+            await self._forget.settings()
+            return ResetAnswer(body=Forgotten())
         forgotten = Forgotten(sorted(self._topics.user_topics()), self._user_groups())
         self._forget_messages(sorted({*self._topics.topics, *self._deleted_topics_with_messages()}))
         self._groups.offsets.forget_all()
@@ -85,8 +92,8 @@ class ResetHandlers:
         for forget in self._forget.at_once:
             forget()
         self._config_files.changed(OFFSETS_FILE)
-        for forget_later in self._forget.later:
-            await forget_later()
+        await self._forget.later()
+        await self._forget.settings()
         await self._config_files.saved()
         return ResetAnswer(body=forgotten)
 
