@@ -79,10 +79,8 @@ class AssignedQueue(Generic[P]):
         self.finished: list[ReceivedMessage] = []
         """Messages that are done but not yet reported: one event for many costs little more than for one."""
         self.last_pull_ms = uptime_ms
-        self.start_offset = cache.next_offset
-        """Where consumption began: nothing below it is needed, also before anything is committed."""
-        self.next_offset = cache.next_offset
-        """The offset of the next pull."""
+        self.start_offset = self.next_offset = cache.next_offset
+        """Where consumption began, so that nothing below is needed; and the offset of the next pull."""
         self.max_offset = -1
         """The end of the queue at the last pull."""
         self._state = state
