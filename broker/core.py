@@ -54,6 +54,7 @@ class BrokerCore(Service):
         super().__init__()
         self.settings = settings
         self._is_first = before is None
+        self._topics_before = frozenset(() if before is None else before.topics.topics)
         self._message_time = message_time
         self._surface = surface
         self._uptime_ms = machine.clock.uptime_ms
@@ -120,7 +121,7 @@ class BrokerCore(Service):
         await self._open()
         port = await self._surface.listen()
         self._begin_journal(port)
-        self.registration.start(port)
+        self.registration.start(port, has_fewer_topics=not self._topics_before <= self.tables.topics.topics.keys())
         is_replaced = await self._replication.start(self._is_first, self._is_damaged, self._hole_position)
         if self._hole_position >= 0:
             self._state.store.forget_hole()

@@ -14,7 +14,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.static_topics.table import StaticTopicTable
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
-from staticfire.protocol.permissions import INHERIT
+from staticfire.protocol.permissions import INHERIT, READ_WRITE
 from staticfire.protocol.requests.brokers import (
     BrokerHeartbeat,
     RegisterBroker,
@@ -69,6 +69,8 @@ class Registration:
         self._registered: dict[str, asyncio.Event] = {}
         self._announced: dict[str, asyncio.Event] = {}
         """Set while a nameserver has received every change, or could not be reached."""
+        self._with_gone_topics: set[str] = set()
+        """The nameservers that have routes of topics that are gone since the last core, until they are removed."""
         self._failing: set[str] = set()
         """The nameservers at which the last registration failed. The next one waits, although connections end."""
         self._full_wanted = 0
@@ -76,9 +78,11 @@ class Registration:
         self._is_leaving = False
         topics.on_change(self.topic_changed)
 
-    def start(self, port: int) -> None:
-        """Begin with the port that the broker listens on."""
+    def start(self, port: int, has_fewer_topics: bool = False) -> None:
+        """Begin with the port that the broker listens on. `has_fewer_topics`: the last core had others, too."""
         self._port = port
+        if has_fewer_topics:
+            self._with_gone_topics.update(self.nameservers)
         for address in self.nameservers:
             self._changed[address] = asyncio.Event()
             self._registered[address] = asyncio.Event()
@@ -155,6 +159,8 @@ class Registration:
                 continue
             self._failing.discard(address)
             retry_ms = RETRY_MS
+            if whole:
+                self._with_gone_topics.discard(address)
             if whole and full_wanted == self._full_wanted:
                 full_at_ms = uptime_ms() + max(1, self._state.settings.register_name_server_period)
                 self._registered[address].set()
@@ -196,7 +202,7 @@ class Registration:
         wanted = topics if names is None else {name: topics[name] for name in names if name in topics}
         if not wanted:
             return
-        settings = self._state.settings
+        settings, shown = self._state.settings, _masked(wanted, self._state.permission)
         answer = await self._pool.ask(
             address,
             RegisterBroker(
@@ -210,12 +216,11 @@ class Registration:
                 heartbeat_timeout_millis=settings.broker_heartbeat_timeout_ms,
                 advertised=bool(settings.broker_ip1),
                 external_addr=self.external_address,
+                has_fewer_topics=names is None and address in self._with_gone_topics,
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
                 enable_acting_master=settings.enable_slave_acting_master if has_replicas(settings) else None,
-                body=RegistrationBody(
-                    TopicConfigTable(self._masked(wanted), self._topics.version, self._static_topics.infos(wanted))
-                ),
+                body=RegistrationBody(TopicConfigTable(shown, self._topics.version, self._static_topics.infos(wanted))),
             ),
             TIMEOUT_MS,
         )
@@ -256,19 +261,6 @@ class Registration:
             return None
         return format_address(settings.external_host, settings.external_port or self._port)
 
-    def _masked(self, topics: dict[str, TopicConfig]) -> dict[str, TopicConfig]:
-        """Return the topics as clients may use them: a permission that the broker lacks is removed from every topic."""
-        permission = self._state.permission
-        if permission & 6 == 6:
-            return topics
-        masked = {}
-        for name, topic in topics.items():
-            masked[name] = TopicConfig(
-                topic.topic_name, topic.read_queue_nums, topic.write_queue_nums,
-                topic.perm & (permission | INHERIT), topic.topic_filter_type, topic.topic_sys_flag, topic.order,
-            )  # fmt: skip
-        return masked
-
     def _mark_ordered(self, table: dict[str, str]) -> None:
         """Mark topics with an order configuration as ordered. The flag is never removed."""
         for name in table:
@@ -303,6 +295,19 @@ def sign_of_life_ms(settings: BrokerSettings) -> int:
     """
     wanted_ms = settings.broker_heartbeat_interval or settings.register_name_server_period
     return max(1, min(wanted_ms, settings.broker_heartbeat_timeout_ms // LIVES, IDLE_MS_MAX // LIVES))
+
+
+def _masked(topics: dict[str, TopicConfig], permission: int) -> dict[str, TopicConfig]:
+    """Return the topics as clients may use them: a permission that the broker lacks is removed from every topic."""
+    if permission & READ_WRITE == READ_WRITE:
+        return topics
+    masked = {}
+    for name, topic in topics.items():
+        masked[name] = TopicConfig(
+            topic.topic_name, topic.read_queue_nums, topic.write_queue_nums,
+            topic.perm & (permission | INHERIT), topic.topic_filter_type, topic.topic_sys_flag, topic.order,
+        )  # fmt: skip
+    return masked
 
 
 async def _wait(event: asyncio.Event, timeout_ms: int) -> None:

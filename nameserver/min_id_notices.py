@@ -1,6 +1,7 @@
 """Notifies the replicas of a broker when their lowest id changes. RocketMQ: RouteInfoManager.notifyMinBrokerIdChanged.
 
-Notifications are one-way requests over connections of their own, and are sent only with `notifyMinBrokerIdChanged`:
+Notifications are one-way requests over connections of their own, through TLS if `tls.enable` or `tls.server.mode` says
+so, and are sent only with `notifyMinBrokerIdChanged`:
 without it, replicas query the nameserver.
 """
 
@@ -8,9 +9,11 @@ from collections.abc import Iterable
 
 from staticfire.nameserver.advertised_addresses import advertised_address
 from staticfire.nameserver.min_broker_ids import MinIdChange
+from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codecs import JSON
 from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.protocol.requests.brokers import NotifyMinBrokerIdChange
+from staticfire.runtime.client_machine import with_client
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
@@ -24,10 +27,11 @@ LOOPBACK = "127.0.0.1"
 class MinIdNotices:
     """Sends the notifications of one nameserver."""
 
-    def __init__(self, machine: Machine, spawn: Spawn) -> None:
-        self._machine = machine
+    def __init__(self, machine: Machine, settings: NameserverSettings, spawn: Spawn) -> None:
         self._spawn = spawn
-        self._pool: ConnectionPool | None = None
+        # The files of TLS were checked at the start. One that can't be used now is logged with each notification.
+        # JSON: Apache's brokers don't understand our own codec.
+        self._pool = ConnectionPool(with_client(machine, settings.as_client()), codec_byte=JSON)
 
     def send(self, changes: Iterable[MinIdChange]) -> None:
         """Notify the replicas. Those that can't be reached are only logged: they query the nameserver themselves."""
@@ -38,9 +42,6 @@ class MinIdNotices:
                 self._spawn(self._send(reached, request, change.broker_name), f"notification of {reached}")
 
     async def _send(self, address: str, request: NotifyMinBrokerIdChange, broker_name: str) -> None:
-        if self._pool is None:
-            # JSON: Apache's brokers don't understand our own codec.
-            self._pool = ConnectionPool(self._machine, codec_byte=JSON)
         try:
             await self._pool.tell(address, request)
         except (NetworkError, UsageError) as error:
@@ -48,8 +49,7 @@ class MinIdNotices:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool is not None:
-            await self._pool.close()
+        await self._pool.close()
 
 
 def _request(change: MinIdChange) -> NotifyMinBrokerIdChange:

@@ -84,7 +84,7 @@ class NameserverState(msgspec.Struct):
                 # Imported here because few nameservers notify replicas.
                 from staticfire.nameserver.min_id_notices import MinIdNotices
 
-                self._min_id_notices = MinIdNotices(self.machine, self.spawn)
+                self._min_id_notices = MinIdNotices(self.machine, self.settings, self.spawn)
             self._min_id_notices.send(changes)
 
     @property

@@ -7,6 +7,7 @@ Behaviour
   returned messages SYSTEM_ERROR. Nothing that is due is sent to another broker (RocketMQ's escape).
 - Resets of the broker, except for those of its settings, and snapshots: SYSTEM_BUSY, and what to do.
 - Locks of queues: none, unless enableSlaveActingMaster.
+- A change of slaveReadEnable or enableSlaveActingMaster has an effect at once.
 - Recalls: SLAVE_NOT_AVAILABLE. The end of a transaction, a reset of offsets: see their handlers.
 
 Different from RocketMQ
@@ -71,12 +72,12 @@ class SlaveFront:
         for code in OF_MASTER:
             self._dispatcher.precede(code, lambda _: _only_master)
         self._dispatcher.precede(RequestCode.RESET, _before_reset)
-        if self._state.settings.enable_slave_acting_master:
-            for code in ACTING_REFUSES:
-                self._dispatcher.precede(code, lambda _: self._not_available)
-            self._dispatcher.precede(RequestCode.CONSUMER_SEND_MSG_BACK, lambda _: self._no_master)
-        else:
-            self._dispatcher.precede(RequestCode.LOCK_BATCH_MQ, lambda _: _no_locks)
+        for code in ACTING_REFUSES:
+            self._dispatcher.precede(code, lambda reject: self._either(self._not_available, reject))
+        self._dispatcher.precede(
+            RequestCode.CONSUMER_SEND_MSG_BACK, lambda reject: self._either(self._no_master, reject)
+        )
+        self._dispatcher.precede(RequestCode.LOCK_BATCH_MQ, lambda lock: self._either(lock, _no_locks))
         for code in PULLS:
             self._dispatcher.precede(code, self._before_pull)
         # Runs of sends have no handler, so they would not be refused.
@@ -95,6 +96,11 @@ class SlaveFront:
     def _no_master(self, _: Call) -> Answer:
         ip = self._state.settings.broker_ip1 or self._state.machine.identity.host_ip
         return refusal(ResponseCode.SYSTEM_ERROR, f"no master available along with {ip}")
+
+    def _either(self, acting: Handler, other: Handler) -> Handler:
+        """Return a handler that uses the first one with enableSlaveActingMaster, otherwise the second one."""
+        state = self._state
+        return lambda call: (acting if state.settings.enable_slave_acting_master else other)(call)
 
     def _before_pull(self, handler: Handler) -> Handler:
         state = self._state

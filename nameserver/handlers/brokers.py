@@ -2,8 +2,9 @@
 
 Behaviour: routes change before the response is sent, so the next client sees what the broker has as its response. A
 broker is removed as soon as its connection is lost. If several brokers registered on that connection, all of them are
-removed (RocketMQ removes one of them). With notifyMinBrokerIdChanged the replicas of a broker are notified when the
-lowest id among them changes.
+removed (RocketMQ removes one of them). Topics that a registration lacks keep their queues, as in RocketMQ, unless
+deleteTopicWithBrokerRegistration is set, or the broker has restored a snapshot without them. With
+notifyMinBrokerIdChanged the replicas of a broker are notified when the lowest id among them changes.
 """
 
 from staticfire.nameserver.route_table import BrokerEntry, Registered
@@ -59,7 +60,7 @@ class BrokerHandlers:
             topics.topic_config_table,
             connection,
             state.machine.clock.uptime_ms(),
-            state.settings.delete_topic_with_broker_registration,
+            state.settings.delete_topic_with_broker_registration or request.has_fewer_topics,
         )
         _log_registration(entry, registered)
         state.notify_replicas()

@@ -49,6 +49,7 @@ class RegisterBroker(Request, rename="camel"):
     gives each client the address at which that client can reach the broker. `auto_create_groups` is our own, too: the
     broker creates unknown groups, with their %RETRY% topics. `clock` is the broker's message time; a broker without it
     doesn't follow the nameserver's clock. `external_addr` is the address for clients that come through a port mapping.
+    `has_fewer_topics`: topics that the broker registered before are gone, because an older state was restored.
     """
 
     broker_name: str
@@ -65,6 +66,7 @@ class RegisterBroker(Request, rename="camel"):
     clock: str | None = None
     auto_create_groups: bool = msgspec.field(name="autoCreateSubscriptionGroup", default=False)
     external_addr: str | None = None
+    has_fewer_topics: bool = False
     body_type: ClassVar[Any] = RegistrationBody
     body_bytes_max: ClassVar[int | None] = TABLE_BYTES_MAX
 

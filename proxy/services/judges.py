@@ -1,11 +1,13 @@
-"""Which broker decides about a call: the first one that responds, in the order of their addresses.
+"""Which broker decides about a call: the first one that responds; they are queried in the order of their addresses.
 
-A broker that doesn't respond within PATIENCE_MS, because it is frozen or unreachable, delays no other call: until its
-request has ended, the others are queried first. Each response that comes of a check counts at once. That access isn't
-checked counts only when each broker before has failed: a slow one may check it.
+A broker that doesn't respond within PATIENCE_MS, because it is frozen or unreachable, delays a call by no more than
+that: the next one is queried, too, and until its request has ended, other calls query it last. Each response that comes
+of a check counts at once, in whatever order responses arrive. That access isn't checked counts only when each broker
+before has failed: a slow one may check it.
 """
 
 import asyncio
+from collections.abc import Iterable
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.codes import ResponseCode
@@ -34,36 +36,23 @@ class JudgingBrokers:
         A broker that is reached but doesn't respond, because it is frozen or busy, may judge, and may handle the call
         later: then the call is refused. Raises: NetworkError.
         """
-        lost: NetworkError | None = None
-        is_reached, unchecked = has_judged, None
-        late: list[tuple[str, asyncio.Task[Answer] | None]] = []
-        addresses = await self._masters()
-        for address in addresses:
-            if address in self._slow and len(addresses) > 1:
-                late.append((address, None))
-                continue
-            task = self._begin(address, request)
-            await asyncio.wait([task], timeout=PATIENCE_MS / 1000)
-            if not task.done():
+        asked: dict[str, asyncio.Task[Answer] | None] = dict.fromkeys(await self._masters())
+        for address in sorted(asked, key=self._slow.__contains__):
+            task = asked[address] = self._begin(address, request)
+            if not await _first_of(asked.values(), PATIENCE_MS / 1000):
                 self._note_slow(address, task)
-                late.append((address, task))
-                continue
-            try:
-                answer = task.result()
-            except NetworkError as error:
-                lost, is_reached = error, is_reached or not isinstance(error, ConnectFailed)
-                continue
-            if not late or _is_of_a_check(answer):
+            answer = _decisive(asked.values())
+            if answer is not None:
                 return answer
-            unchecked = unchecked or answer
-        for address, begun in late:
-            try:
-                return await asyncio.shield(begun or self._begin(address, request))
-            except NetworkError as error:
-                lost, is_reached = error, is_reached or not isinstance(error, ConnectFailed)
-        if unchecked is None and is_reached:
-            raise lost or NetworkError("no broker can be reached to check the client's access")
-        return unchecked
+        while await _first_of(asked.values()):
+            answer = _decisive(asked.values())
+            if answer is not None:
+                return answer
+        errors = [outcome for task in asked.values() if isinstance(outcome := _outcome(task), NetworkError)]
+        reached = [error for error in errors if not isinstance(error, ConnectFailed)]
+        if has_judged or reached:
+            raise (reached or errors or [NetworkError("no broker can be reached to check the client's access")])[0]
+        return None
 
     def _begin(self, address: str, request: JudgeCall) -> "asyncio.Task[Answer]":
         """Send the request in a task that continues when the call no longer waits for it; it ends after TIMEOUT_MS."""
@@ -92,6 +81,40 @@ class JudgingBrokers:
             return []
         brokers = answer.body.broker_addr_table.values()
         return sorted(one.broker_addrs[MASTER_ID] for one in brokers if MASTER_ID in one.broker_addrs)
+
+
+async def _first_of(asked: "Iterable[asyncio.Task[Answer] | None]", timeout_s: float | None = None) -> bool:
+    """Wait until the next request ends; return False if none does in time, or if none is running."""
+    running = [task for task in asked if task is not None and not task.done()]
+    if not running:
+        return False
+    done, _ = await asyncio.wait(running, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    return bool(done)
+
+
+def _outcome(task: "asyncio.Task[Answer] | None") -> Answer | NetworkError | None:
+    """Return how a request ended; None if it is running, or hasn't begun."""
+    if task is None or not task.done():
+        return None
+    try:
+        return task.result()
+    except NetworkError as error:
+        return error
+
+
+def _decisive(asked: "Iterable[asyncio.Task[Answer] | None]") -> Answer | None:
+    """Return the response that decides about the call, if there is one; the requests are in the order of addresses."""
+    unchecked, have_others_failed = None, True
+    for task in asked:
+        outcome = _outcome(task)
+        if isinstance(outcome, NetworkError):
+            continue
+        if outcome is not None and _is_of_a_check(outcome):
+            return outcome
+        if outcome is not None and have_others_failed:
+            unchecked = outcome
+        have_others_failed = False
+    return unchecked
 
 
 def _is_of_a_check(answer: Answer) -> bool:

@@ -3,6 +3,7 @@
 An entry is kept for TRANSACTION_KEPT_MS after the send and after each check. Ending the transaction removes it.
 """
 
+from bisect import insort
 from typing import NamedTuple
 
 from staticfire.protocol.times import UptimeMs
@@ -36,9 +37,16 @@ class OpenTransactions:
 
     def add(self, topic: str, transaction_id: str, transaction: OpenTransaction) -> None:
         """Add a transaction. If there are too many, the oldest are removed."""
-        known = self._open.setdefault((topic, transaction_id), [])
-        known.append(transaction)
-        del known[:-PER_KEY_MAX]
+        self._open.setdefault((topic, transaction_id), []).append(transaction)
+        self._limit(topic, transaction_id)
+
+    def put_back(self, topic: str, transaction_id: str, transaction: OpenTransaction) -> None:
+        """Add a transaction that was taken and hasn't ended. Checks that arrived meanwhile remain newer."""
+        insort(self._open.setdefault((topic, transaction_id), []), transaction, key=_age)
+        self._limit(topic, transaction_id)
+
+    def _limit(self, topic: str, transaction_id: str) -> None:
+        del self._open[topic, transaction_id][:-PER_KEY_MAX]
         while len(self._open) > TRANSACTIONS_MAX:
             del self._open[next(iter(self._open))]
 
@@ -57,3 +65,8 @@ class OpenTransactions:
         for key, known in list(self._open.items()):
             if known[-1].forgotten_ms <= uptime_ms:
                 del self._open[key]
+
+
+def _age(transaction: OpenTransaction) -> tuple[int, int]:
+    """Return a number pair that is higher for newer entries of one transaction."""
+    return transaction.forgotten_ms, transaction.log_position

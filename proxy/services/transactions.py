@@ -135,7 +135,7 @@ class TransactionCalls:
         try:
             await self._cluster.tell(place.broker_name, topic, ended)
         except BaseException:  # Also if the client's deadline passes meanwhile.
-            self.open.add(topic, request.transaction_id, place)  # The client will retry.
+            self.open.put_back(topic, request.transaction_id, place)  # The client will retry.
             raise
         return EndTransactionResponse(status=ok())
 

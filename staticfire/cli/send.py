@@ -186,8 +186,6 @@ class _EndOfInput:
         """
         from asyncio import FIRST_COMPLETED, ensure_future, wait
 
-        if self.number is not None:
-            return b""
         reading = ensure_future(machine.workers.run_foreign(os.read, 0, CHUNK_BYTES))
         await wait((reading, self._signalled), return_when=FIRST_COMPLETED)
         if self.number is None:

@@ -75,8 +75,6 @@ EXPLAINED = {
     ("broker/retention.py", "delete_when"),
     # A change of it is compared with the last value, to make what already waits due earlier.
     ("broker/transactions/checks.py", "transaction_time_out"),
-    # What a slave refuses follows this only after a change of its role, or a restart. Its other readers follow at once.
-    ("broker/replication/slave_front.py", "enable_slave_acting_master"),
 }
 """Files that read a setting at the start although it may change."""
 

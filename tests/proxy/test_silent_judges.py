@@ -11,7 +11,8 @@ from staticfire.client import ClientSettings
 from staticfire.client.admin.access import AccessAdmin
 from staticfire.protocol.requests.access import CreateUser, UserInfo
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
-from staticfire.simulation.world import SimulatedWorld
+from staticfire.proxy.services.judges import PATIENCE_MS
+from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.proxy.grpc_stand import TOPIC, GrpcStand, resource
 from tests.proxy.test_access import INNER, WRONG, Guarded, signed
 
@@ -74,6 +75,23 @@ async def test_a_silent_broker_delays_no_call_that_another_can_check(world: Simu
         for _ in range(3):
             answer, took_ms = await timed(guarded, signed())
             assert (answer, took_ms < CALL_MS_MAX) == ("passed", True), "broker-a is asked again"
+
+
+@pytest.mark.parametrize(("silent", "slow"), [("broker-a", "broker-b"), ("broker-b", "broker-a")])
+async def test_a_silent_broker_delays_no_call_for_which_the_other_one_needs_longer(
+    world: SimulatedWorld, silent: str, slow: str
+) -> None:
+    """Each check at the slow one takes 0.2 s, the first one 0.4 s, because it connects."""
+    async with two_brokers(world) as guarded:
+        await add_user(guarded)
+        world.set_link("proxy", slow, LinkQuality(delay_ms=100))
+        world.freeze(silent)
+        for _ in range(20):
+            for metadata, expected in ((signed(), "passed"), (signed(secret="wrong"), WRONG)):
+                for answer, took_ms in await asyncio.gather(*(timed(guarded, metadata) for _ in range(2))):
+                    assert answer == expected
+                    assert took_ms <= 400 + PATIENCE_MS
+            await world.run_for(ms=200)
 
 
 async def test_calls_at_the_same_time_as_the_first_silence_are_in_time(world: SimulatedWorld) -> None:

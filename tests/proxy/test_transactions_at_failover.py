@@ -8,7 +8,9 @@ from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services.open_transactions import OpenTransaction, OpenTransactions
 from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.grpc_stand import TOPIC, GrpcStand
 from tests.proxy.test_transactions_and_recalls import COMMIT, FROM_CHECK, end, half
@@ -16,6 +18,7 @@ from tests.scenarios.stand import NAMESERVER
 
 pytestmark = pytest.mark.row("G3")
 
+CHECK_S = 20
 SLAVE_HOST = "10.0.1.2"
 
 
@@ -61,6 +64,40 @@ async def test_so_is_one_that_the_old_master_has_checked(stand: GrpcStand) -> No
     await fail_over(stand)
     assert (await end(stand, transaction_id, COMMIT, FROM_CHECK)).code == pb.Code.OK
     assert await readable(stand) == 1
+
+
+@pytest.mark.parametrize("stand", [{"transaction_check_interval": CHECK_S * 1000}], indirect=True)
+async def test_an_end_that_failed_does_not_hide_a_check_that_arrived_meanwhile(stand: GrpcStand) -> None:
+    """The second check gives the client half a minute more than the first one, which is that of the failed end."""
+    stream = await stand.producer(TOPIC)
+    transaction_id = await half(stand)
+    await stream.heard()
+    await stand.world.run_for(seconds=CHECK_S - 0.5)
+    stand.world.freeze("nameserver")
+    ending = asyncio.ensure_future(end(stand, transaction_id, COMMIT))
+    await stream.heard()
+    assert not ending.done()
+    ending.cancel()
+    await asyncio.gather(ending, return_exceptions=True)
+    stand.world.thaw("nameserver")
+    await stand.world.run_for(seconds=CHECK_S - 5)
+    assert (await end(stand, transaction_id, COMMIT, FROM_CHECK)).code == pb.Code.OK
+    assert await readable(stand) == 1
+
+
+def test_an_entry_that_is_put_back_is_not_newer_than_before() -> None:
+    known = OpenTransactions()
+    first, second, third = (
+        OpenTransaction("broker-a", number, log_position, "h1", UptimeMs(forgotten_ms))
+        for number, (log_position, forgotten_ms) in enumerate([(100, 10), (200, 10), (300, 20)])
+    )
+    for one in (first, second):
+        known.add(TOPIC, "h1", one)
+    assert known.take(TOPIC, "h1", UptimeMs(0)) == second
+    known.add(TOPIC, "h1", third)
+    known.put_back(TOPIC, "h1", second)
+    taken = [known.take(TOPIC, "h1", UptimeMs(0)) for _ in range(4)]
+    assert taken == [third, second, first, None]
 
 
 async def test_an_end_whose_client_did_not_wait_can_be_repeated(world: SimulatedWorld) -> None:

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.locks import LockQueues, MessageQueue, QueuesOfClient
 from staticfire.protocol.requests.offsets import GetMaxOffset
@@ -59,6 +60,18 @@ async def test_only_a_slave_that_acts_for_its_master_locks_queues(pair: ReplicaS
     locked = await pair.ask(SLAVE, LockQueues(body=QueuesOfClient("billing", "client", [queue])))
     assert locked.code == 0
     assert locked.body.lock_ok_mq_set == ([queue] if locks else [])
+
+
+async def test_what_a_slave_refuses_changes_while_it_runs(pair: ReplicaSet) -> None:
+    queue = MessageQueue("orders", "broker-a", 0)
+    lock = LockQueues(body=QueuesOfClient("billing", "client", [queue]))
+    for is_acting in (True, False, True):
+        change = UpdateBrokerConfig(body=f"enableSlaveActingMaster={str(is_acting).lower()}".encode())
+        assert (await pair.ask(SLAVE, change)).code == 0
+        codes = (await pair.send(b"no", SLAVE)).code, (await pair.ask(SLAVE, SendBack(0, "billing", 0))).code
+        acting = ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.SYSTEM_ERROR
+        assert codes == (acting if is_acting else (ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_BUSY))
+        assert (await pair.ask(SLAVE, lock)).body.lock_ok_mq_set == ([queue] if is_acting else [])
 
 
 async def test_after_a_failover_the_old_master_renews_no_lock(pair: ReplicaSet) -> None:

@@ -22,6 +22,7 @@ from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, Heartb
 from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.faults import AddFault, FaultRule, RemoveFault
 from staticfire.protocol.requests.pop import PopMessage
+from staticfire.protocol.requests.routes import GetRoute
 from staticfire.protocol.requests.snapshots import (
     GetSnapshots,
     RemoveSnapshot,
@@ -291,6 +292,25 @@ async def test_a_topic_that_came_later_is_gone_everywhere_and_one_that_went_is_b
     assert "later" not in topics
     await shop.send(b"again", queue=0)
     assert sum(shop.ends().values()) == 9
+
+
+async def test_a_topic_that_only_one_broker_had_then_is_gone_from_the_routes_of_the_other_one(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.admin.create_topic("partly", broker_name="broker-a")
+    await put_away(shop)
+    await shop.admin.create_topic("partly")
+    assert await brokers_of(shop, "partly") == ["broker-a", "broker-b"]
+    assert (await put_back(shop))["gone"] == []
+    assert await brokers_of(shop, "partly") == ["broker-a"]
+    await shop.send(b"x", topic="partly")
+    await shop.admin.create_topic("partly")
+    assert await brokers_of(shop, "partly") == ["broker-a", "broker-b"]
+
+
+async def brokers_of(shop: Shop, topic: str) -> list[str]:
+    answer = await shop.producer.client.pool.ask(NAMESRV, GetRoute(topic), 5_000)
+    return sorted(queues.broker_name for queues in answer.body.queue_datas)
 
 
 async def test_a_fault_rule_that_is_added_while_a_snapshot_is_copied_ends_its_restore(
