@@ -173,7 +173,8 @@ class RequestFamilies:
             faults.release,
             services.waiting.forgetting(),
             (tables.surprises.forget, services.targets.forget, self.pulls.answer_held),
-            (self.assignments.forget, self._config.forget),
+            self.assignments.forget,
+            self._config.forget,
         )
         yield self._config
         yield self.access

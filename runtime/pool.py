@@ -67,6 +67,10 @@ class ConnectionPool:
         connection = self._open.get(address)
         return connection if connection is not None and connection.is_open else None
 
+    def address_of(self, connection: Connection) -> str:
+        """Return the address to which an open connection was requested; empty if it isn't open."""
+        return next((address for address, one in self._open.items() if one is connection), "")
+
     async def connection(self, address: str) -> Connection:
         """Return the connection; connect first if needed. Raises: ConnectFailed."""
         connection = self.open_connection(address)

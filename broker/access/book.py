@@ -34,6 +34,7 @@ class AccessBook:
         """Whether there is or was a policy: without the last one, policies are still checked and permit nothing."""
         self.named: set[str] = set()
         """The users that settings named at a start: each is created once, so that a removed one doesn't come back."""
+        self._knows_named = True
         self.version = 0
         self._changed = changed
         self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
@@ -47,16 +48,19 @@ class AccessBook:
         self.users[user.username] = user
         self.touch()
 
-    def create_once(self, user: User) -> bool:
-        """Add a user that settings name, unless they named it at an earlier start, too; return whether it exists now.
+    def create_named(self, users: list[User]) -> None:
+        """Add the users that settings name, except for those that they named at an earlier start, too.
 
-        A failover, a restore and a restart of the broker are such starts.
+        A failover, a restore and a restart of the broker are such starts. A file of an earlier version doesn't
+        contain the names that settings had: each user that is missing counts as removed.
         """
-        if user.username not in self.named:
-            self.named.add(user.username)
-            self.users.setdefault(user.username, user)
+        fresh = [user for user in users if user.username not in self.named]
+        if fresh or not self._knows_named:
+            for user in fresh if self._knows_named else ():
+                self.users.setdefault(user.username, user)
+            self.named.update(user.username for user in fresh)
+            self._knows_named = True
             self.touch()
-        return user.username in self.users
 
     def remove_user(self, name: str) -> bool:
         """Remove a user and its policies; return whether it existed."""
@@ -148,7 +152,7 @@ class AccessBook:
             "users": [self.users[name] for name in sorted(self.users)],
             "acls": {name: policies_of(self.acls[name]) for name in sorted(self.acls)},
             "hadPolicies": self.had_policies,
-            "named": sorted(self.named),
+            "named": sorted(self.named) if self._knows_named else None,
         }
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
@@ -164,7 +168,8 @@ class AccessBook:
         self.users = {user.username: user for user in saved.users}
         self.acls = acls
         self.had_policies = saved.had_policies or bool(acls)
-        self.named = set(saved.named)
+        self.named = set(saved.named or ())
+        self._knows_named = saved.named is not None or not self.users
         self.version += 1
         self._decisions.clear()
 
@@ -195,8 +200,8 @@ class _Saved(msgspec.Struct, rename="camel"):
     users: list[User] = []
     acls: dict[str, list[PolicyInfo]] = {}
     had_policies: bool = False
-    named: list[str] = []
-    """Absent in files of earlier versions."""
+    named: list[str] | None = None
+    """None in files of earlier versions, and in those of slaves whose masters have such a file."""
 
 
 _NO_POLICIES = Acl()

@@ -63,12 +63,16 @@ class AccessControl:
     def begin(self) -> None:
         """Add users that the settings name for the first time; judge if anything requires it. Raises: UsageError."""
         settings = self._site.settings()
-        for user in check_settings(settings):
-            if not self.book.create_once(user):
+        users = check_settings(settings)
+        self.book.create_named(users)
+        for user in users:
+            known = self.book.user(user.username)
+            if known is None:
                 log.info(
-                    "user_not_created", user=readable(user.username), reason="it was removed after an earlier start"
-                )
-            elif self.book.users[user.username].password != user.password:
+                    "user_not_created", user=readable(user.username), reason="it was removed after an earlier start",
+                    way_out=f"staticfire user add {readable(user.username)} --secret ...",
+                )  # fmt: skip
+            elif known.password != user.password:
                 # As in RocketMQ; people would look for a wrong secret elsewhere.
                 log.warning(
                     "user_exists", user=readable(user.username), reason="it keeps its secret, which is another one",

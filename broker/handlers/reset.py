@@ -5,7 +5,9 @@ A reset of a group's offsets is another request: reset_offset.py.
 Behaviour
 - All messages are removed, also delayed ones and those of system topics. Topics, groups, request modes and settings are
   those of a first start, and no group has an offset. Queues begin at offset 0 again.
+- Requests that fault rules still delay are handled first, so that what they store and create is removed, too.
 - Held pulls are tried once more, so that pulls of a removed topic are answered that the topic doesn't exist.
+- A slave restores only its settings: it copies all else from its master.
 - Clients stay connected and registered: the next send creates its topic again.
 - The response is sent when all of it is on the disk.
 
@@ -13,6 +15,7 @@ Not done
 - The records are still in the log; retention removes them with their segments.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,7 +28,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import is_system_group
-from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
+from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
@@ -33,13 +36,15 @@ class Forget(NamedTuple):
     """What else a reset empties."""
 
     first: Callable[[], None]
-    """Handles the requests that fault rules still delay, so that nothing of theirs is stored after the reset."""
+    """Handles the requests that fault rules still delay, so that none of them stores or changes anything after it."""
     with_topic: Mapping[str, Callable[[], None]]
     """Called when the messages of a topic are removed."""
     at_once: Sequence[Callable[[], None]]
     """Called after topics and groups are removed, in the same step."""
-    later: Sequence[Callable[[], Awaitable[None]]]
-    """Called one after the other after that step."""
+    later: Callable[[], Awaitable[None]]
+    """Called after that step."""
+    settings: Callable[[], Awaitable[None]]
+    """Restores the settings of the start."""
 
 
 class ResetHandlers:
@@ -68,6 +73,12 @@ class ResetHandlers:
     async def reset(self, call: Call) -> Answer:
         """Remove everything in one step, so that no other request sees a half-empty broker."""
         self._forget.first()
+        # Requests that create topics and the like are handled in tasks, which apply the change in their first step.
+        await asyncio.sleep(0)
+        request: Reset = call.request
+        if request.only_settings:
+            await self._forget.settings()
+            return ResetAnswer(body=Forgotten())
         forgotten = Forgotten(sorted(self._topics.user_topics()), self._user_groups())
         self._forget_messages(sorted({*self._topics.topics, *self._deleted_topics_with_messages()}))
         self._groups.offsets.forget_all()
@@ -81,8 +92,8 @@ class ResetHandlers:
         for forget in self._forget.at_once:
             forget()
         self._config_files.changed(OFFSETS_FILE)
-        for forget_later in self._forget.later:
-            await forget_later()
+        await self._forget.later()
+        await self._forget.settings()
         await self._config_files.saved()
         return ResetAnswer(body=forgotten)
 

@@ -29,7 +29,14 @@ from staticfire.broker.store.copied import QueueDiffers
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, NetworkError, ProtocolError, StorageError
+from staticfire.protocol.errors import (
+    AnswerTimeout,
+    BrokerAnswer,
+    ConnectionLost,
+    NetworkError,
+    ProtocolError,
+    StorageError,
+)
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     SLAVE,
@@ -108,7 +115,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
     def silent_ms(self) -> int:
         """How long the last master was silent, and may have stored messages; -1: it never answered since the start.
 
-        A process that ends closes its connections, so a slave doesn't wait for it.
+        A process that has ended refuses connections, so a slave doesn't wait for it. One that accepts a connection and
+        closes it lives, and so did one whose connection breaks after it was silent.
         """
         return -1 if self._heard_ms is None else max(0, self._waited_until_ms - self._heard_ms)
 
@@ -166,7 +174,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
-                if isinstance(error, AnswerTimeout | OtherTakesOver):
+                if isinstance(error, AnswerTimeout | ConnectionLost | OtherTakesOver):
                     self._waited_until_ms = self._state.machine.clock.uptime_ms()
                 if not isinstance(error, NetworkError):
                     self._is_joined_or_refused.set()

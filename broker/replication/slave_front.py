@@ -5,7 +5,7 @@ Behaviour
 - Pulls, unless slaveReadEnable: the same.
 - With enableSlaveActingMaster: sends get SERVICE_NOT_AVAILABLE instead, as from a master that can store nothing, and
   returned messages SYSTEM_ERROR. Nothing that is due is sent to another broker (RocketMQ's escape).
-- Resets of the broker, snapshots: SYSTEM_BUSY, and what to do.
+- Resets of the broker, except for those of its settings, and snapshots: SYSTEM_BUSY, and what to do.
 - Locks of queues: none, unless enableSlaveActingMaster.
 - A change of slaveReadEnable or enableSlaveActingMaster has an effect at once.
 - Recalls: SLAVE_NOT_AVAILABLE. The end of a transaction, a reset of offsets: see their handlers.
@@ -44,7 +44,7 @@ SENDS = (
     RequestCode.BATCH_ACK_MESSAGE,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
 )
-OF_MASTER = (RequestCode.RESET, RequestCode.SAVE_SNAPSHOT, RequestCode.RESTORE_SNAPSHOT)
+OF_MASTER = (RequestCode.SAVE_SNAPSHOT, RequestCode.RESTORE_SNAPSHOT)
 """staticfire's own requests, which RocketMQ doesn't have."""
 ACTING_REFUSES = (
     RequestCode.SEND_MESSAGE,
@@ -71,6 +71,7 @@ class SlaveFront:
             self._dispatcher.precede(code, lambda _: _reject)
         for code in OF_MASTER:
             self._dispatcher.precede(code, lambda _: _only_master)
+        self._dispatcher.precede(RequestCode.RESET, _before_reset)
         for code in ACTING_REFUSES:
             self._dispatcher.precede(code, lambda reject: self._either(self._not_available, reject))
         self._dispatcher.precede(
@@ -112,6 +113,13 @@ class SlaveFront:
 
 def _only_master(_: Call) -> Answer:
     return refusal(ResponseCode.SYSTEM_BUSY, ONLY_MASTER)
+
+
+def _before_reset(handler: Handler) -> Handler:
+    def handle(call: Call) -> Answer | None:
+        return handler(call) if call.request.only_settings else _only_master(call)
+
+    return handle
 
 
 def _no_locks(_: Call) -> Answer:

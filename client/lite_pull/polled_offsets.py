@@ -125,9 +125,9 @@ class PolledOffsets:
         for queue in self._noted.keys() & offsets.keys():  # Others were given away meanwhile.
             self._stored[queue] = offsets[queue]
 
-    def topic_is_gone(self, queue: MessageQueue) -> None:
+    def topic_is_gone(self, queue: MessageQueue, answered_by: str) -> None:
         self._forget_polls(queue)
-        self._beneath.topic_is_gone(queue)
+        self._beneath.topic_is_gone(queue, answered_by)
         self._noted[queue] = None
 
     def forget(self, queue: MessageQueue) -> None:

@@ -141,7 +141,7 @@ class LitePulling:
             held = self.held.find(queue)
             if held is not None and not held.is_dropped and queue.topic == topic:
                 smallest = held.cache.smallest_offset
-                self.held.restart(queue, held.cache.next_offset if smallest is None else smallest)
+                self.held.restart(queue, held.cache.next_offset if smallest is None else smallest, held.start_offset)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Stop pulling some of the queues. Raises: ClientError."""

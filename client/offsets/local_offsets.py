@@ -9,18 +9,20 @@ can't be.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.nameservers import Nameservers
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.offsets.consume_from import NO_OFFSET
 from staticfire.client.offsets.offset_store import OffsetStore, RemoteOffsets
 from staticfire.client.settings.push_settings import MessageModel, PushSettings
 from staticfire.protocol import fastjson
-from staticfire.protocol.errors import ClientError, StorageError
+from staticfire.protocol.errors import ClientError, StaticfireError, StorageError
 from staticfire.protocol.numbers import Int32, Int64
+from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfoAnswer, GetClusterInfo
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -60,14 +62,17 @@ def decode_offsets(data: bytes) -> dict[MessageQueue, int]:
 class LocalOffsets:
     """Offsets of one group of one client."""
 
-    def __init__(self, machine: Machine, folder: str) -> None:
+    def __init__(self, machine: Machine, folder: str, nameservers: Nameservers) -> None:
         """`folder`: the folder for this group and client."""
         self._machine = machine
+        self._nameservers = nameservers
         self._folder = folder
         self._path = f"{folder}/{FILE_NAME}"
         self._offsets: dict[MessageQueue, int] = {}
         self._written: dict[MessageQueue, int] = {}
         self._writing = asyncio.Lock()
+        self._doubted: dict[MessageQueue, str] = {}
+        """The queues whose topic a broker doesn't have, with its address, until they are given away."""
 
     async def load(self) -> None:
         """Read the file, or its backup. Raises: ClientError if neither can be read."""
@@ -123,7 +128,30 @@ class LocalOffsets:
             log.warning("offsets_not_written", path=self._path, reason=str(error))
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
+        doubted = {queue: self._doubted.pop(queue) for queue in queues if queue in self._doubted}
+        if doubted:
+            await self._decide(doubted)
         await self.persist(queues)
+
+    async def _decide(self, doubted: Mapping[MessageQueue, str]) -> None:
+        """Begin again at 0 in the queues whose own broker doesn't have their topic.
+
+        Another broker may be at its old address. It doesn't know the topic, and says nothing about it.
+        """
+        masters: dict[str, str] | None = None
+        try:
+            answer = await self._nameservers.ask(GetClusterInfo())
+            if isinstance(answer, ClusterInfoAnswer) and answer.body is not None:
+                brokers = answer.body.broker_addr_table
+                masters = {name: data.broker_addrs.get(MASTER_ID, "") for name, data in brokers.items()}
+        except StaticfireError as error:
+            log.warning("masters_unknown", reason=str(error))
+        for queue, address in doubted.items():
+            if masters is not None and masters.get(queue.broker_name) != address:
+                reason = f"{address} doesn't have the topic, but isn't the master of {queue.broker_name}"
+                log.warning("offset_kept", queue=str(queue), reason=reason)
+            else:  # Too many messages are better than too few. LAST_OFFSET would skip the first ones of the new queue.
+                self._offsets[queue] = 0
 
     async def store(self, queues: Sequence[MessageQueue]) -> None:
         # Two rounds at once would each write the file without the other's changes.
@@ -152,9 +180,8 @@ class LocalOffsets:
             files.replace(self._path + BACKUP_SUFFIX, files.read_bytes(self._path))
         replace_state_file(files, self._path, data)
 
-    def topic_is_gone(self, queue: MessageQueue) -> None:
-        # Without an offset, LAST_OFFSET would skip what was sent before this consumer finds the new queue.
-        self._offsets[queue] = 0
+    def topic_is_gone(self, queue: MessageQueue, answered_by: str) -> None:
+        self._doubted[queue] = answered_by
 
     def forget(self, queue: MessageQueue) -> None:
         # The file keeps its offset: the queue may be taken again.
@@ -171,4 +198,4 @@ def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> Off
     names = client.settings
     unit = f"@{names.unit_name}" if names.unit_name else ""
     who = f"{names.client_ip or client.machine.identity.host_ip}@{names.instance_name}{unit}"
-    return LocalOffsets(client.machine, f"{settings.local_offset_store_dir}/{who}/{group}")
+    return LocalOffsets(client.machine, f"{settings.local_offset_store_dir}/{who}/{group}", client.nameservers)

@@ -76,8 +76,11 @@ class OffsetStore(Protocol):
     def forget(self, queue: MessageQueue) -> None:
         """Forget a queue's offset. The stored one is kept."""
 
-    def topic_is_gone(self, queue: MessageQueue) -> None:
-        """Note that a queue's topic is gone: if it is created again, all its messages are new."""
+    def topic_is_gone(self, queue: MessageQueue, answered_by: str) -> None:
+        """Note that a queue's topic is gone: if it is created again, all its messages are new.
+
+        `answered_by`: the address of the broker that doesn't have it.
+        """
 
 
 class RemoteOffsets:
@@ -262,7 +265,7 @@ class RemoteOffsets:
             bname=queue.broker_name,
         )
 
-    def topic_is_gone(self, queue: MessageQueue) -> None:
+    def topic_is_gone(self, queue: MessageQueue, answered_by: str) -> None:
         self.forget(queue)  # The broker has deleted its offset together with the topic.
 
     def forget(self, queue: MessageQueue) -> None:

@@ -24,3 +24,6 @@ class ResetAnswer(Answer, rename="camel"):
 @request(RequestCode.RESET, answer=ResetAnswer)
 class Reset(Request, rename="camel"):
     """Forget all messages, the topics and groups that aren't the system's, all offsets; a nameserver: its KV config."""
+
+    only_settings: bool = False
+    """Restore only the settings of the start: slaves copy all else."""

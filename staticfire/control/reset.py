@@ -1,6 +1,7 @@
 """Empty a cluster in milliseconds: brokers delete their data, then nameservers delete the routes.
 
 Fault rules are removed first, since a rule may affect any of these requests, and slaves copy again without a lag.
+Like its master, each slave has the settings of its start again. A lag that it was started with is one of them.
 Message time runs at its normal rate again, from its current value: it never goes back. Killed and suspended processes
 are left as they are.
 """
@@ -8,7 +9,7 @@ are left as they are.
 import asyncio
 from typing import Any
 
-from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, Undisturbed, undisturbed
+from staticfire.control.whole_cluster import TIMEOUT_MS, KnownBrokers, Undisturbed, tell_slave, undisturbed
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.clock import READ, REAL, RUN, Clock, ClockAnswer
@@ -28,8 +29,9 @@ async def reset(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> dict
 
 async def empty(pool: ConnectionPool, servers: Undisturbed) -> dict[str, Any]:
     """Reset these servers; return what the brokers deleted. Raises: NetworkError, BrokerAnswer."""
-    nameservers, masters = servers
+    nameservers, masters, slaves = servers
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in masters.values()))
+    await asyncio.gather(*(tell_slave(pool, address, Reset(only_settings=True)) for address in slaves))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
     # Brokers no longer register these topics, but a nameserver keeps a route until it gets a request to delete it.

@@ -94,7 +94,7 @@ async def restore(pool: ConnectionPool, namesrv: str, known: KnownBrokers, name:
 
     Raises: ClientError (a broker has no master, or not the snapshot), NetworkError, BrokerAnswer.
     """
-    nameservers, brokers = await undisturbed(pool, namesrv, known)
+    nameservers, brokers, _ = await undisturbed(pool, namesrv, known)
     there = await _by_broker(pool, brokers)
     without = [broker for broker, infos in there.items() if name not in [info.name for info in infos]]
     if without:

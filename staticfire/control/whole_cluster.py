@@ -45,6 +45,8 @@ class Undisturbed(NamedTuple):
     """Their addresses, without those of nameservers that have ended."""
     masters: dict[str, str]
     """As `masters_of` returns them."""
+    slaves: list[str]
+    """Their addresses."""
 
 
 async def undisturbed(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -> Undisturbed:
@@ -63,9 +65,9 @@ async def undisturbed(pool: ConnectionPool, namesrv: str, known: KnownBrokers) -
     slaves = [address for members in sets.values() for number, address in members.items() if number != MASTER_ID]
     await asyncio.gather(
         *(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in masters.values()),
-        *(_tell_slave(pool, address, RemoveFault(), ControlReplication(hold=False, lag_ms=0)) for address in slaves),
+        *(tell_slave(pool, address, RemoveFault(), ControlReplication(hold=False, lag_ms=0)) for address in slaves),
     )
-    return Undisturbed(nameservers, masters)
+    return Undisturbed(nameservers, masters, slaves)
 
 
 async def _nameservers_without_rules(pool: ConnectionPool, namesrv: str) -> list[str]:
@@ -87,7 +89,8 @@ async def _nameservers_without_rules(pool: ConnectionPool, namesrv: str) -> list
     return [one for found in await asyncio.gather(*map(remove_from, addresses)) for one in found]
 
 
-async def _tell_slave(pool: ConnectionPool, address: str, *requests: Request) -> None:
+async def tell_slave(pool: ConnectionPool, address: str, *requests: Request) -> None:
+    """Send requests to a slave one after the other. One that doesn't answer is left as it is."""
     with suppress(NetworkError):
         for request in requests:
             await pool.ask(address, request, SLAVE_TIMEOUT_MS)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from staticfire.client.admin.faults import FaultAdmin
+from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import ClientError
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
+from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet
 
 pytestmark = pytest.mark.row("P7")
 
@@ -18,10 +20,38 @@ async def test_a_slave_that_was_cut_off_takes_over_only_if_a_loss_is_accepted(wo
     world.kill(MASTER)
     world.heal(MASTER, SLAVE)
     await world.run_for(seconds=3)
-    with pytest.raises(ClientError, match=r"no contact with its master for 2\ds, .*unknown what it lacks.*--losing 0"):
+    with pytest.raises(ClientError, match=r"no contact with its master for 30s, .*unknown what it lacks.*--losing 0"):
         await pair.failover()
     assert (await pair.failover(losing=0)).lost == -1
     assert len(await pair.bodies(SLAVE)) == 3
+    await pair.close()
+
+
+async def test_so_does_one_whose_master_dies_before_it_has_given_up_waiting(world: SimulatedWorld) -> None:
+    """The connection breaks after 15 s, and the master refuses the next one: no request has timed out."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    world.partition(MASTER, SLAVE)
+    await world.run_for(seconds=15)
+    assert [(await pair.send(b"acknowledged")).code for _ in range(100)] == [0] * 100
+    world.kill(MASTER)
+    world.heal(MASTER, SLAVE)
+    await world.run_for(seconds=30)
+    with pytest.raises(ClientError, match=r"no contact with its master for 1\ds, .*unknown what it lacks.*--losing 0"):
+        await pair.failover()
+    await pair.close()
+
+
+async def test_so_does_one_whose_connections_are_closed_again_and_again(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    await FaultAdmin(pair.pool, NAMESRV).add(parse_fault({"code": "JOIN_REPLICATION,COPY_LOG", "close": True}))
+    await world.run_for(seconds=30)
+    assert [(await pair.send(b"acknowledged")).code for _ in range(100)] == [0] * 100
+    world.kill(MASTER)
+    await world.run_for(seconds=3)
+    with pytest.raises(ClientError, match=r"no contact with its master for \d\ds, .*unknown what it lacks.*--losing 0"):
+        await pair.failover()
     await pair.close()
 
 

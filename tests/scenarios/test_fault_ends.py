@@ -7,8 +7,12 @@ import pytest_asyncio
 
 from staticfire.control.reset import reset
 from staticfire.control.whole_cluster import KnownBrokers
+from staticfire.protocol.command import Request
+from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.send import SendMessageV2
+from staticfire.protocol.requests.topics import TopicConfig, TopicConfigList, UpdateTopic, UpdateTopics
 from staticfire.runtime.connection import Connection
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, FaultyShop, one_queue_shop
@@ -101,3 +105,27 @@ async def test_no_delayed_send_is_stored_after_a_reset(shop: FaultyShop, connect
     await shop.send(b"of the second test")
     await shop.world.run_for(ms=10_000)
     assert sum(end for (_, _), end in shop.ends().items()) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("UPDATE_AND_CREATE_TOPIC", UpdateTopic("trial", 1, 1, 6)),
+        ("UPDATE_AND_CREATE_TOPIC_LIST", UpdateTopics(body=TopicConfigList([TopicConfig("trial", 1, 1, 6)]))),
+        ("UPDATE_AND_CREATE_SUBSCRIPTIONGROUP", UpdateGroup(body=SubscriptionGroupConfig("trial"))),
+        ("UPDATE_BROKER_CONFIG", UpdateBrokerConfig(body=b"brokerPermission=4")),
+    ],
+)
+async def test_no_delayed_change_remains_after_a_reset(
+    shop: FaultyShop, connection: Connection, code: str, change: Request
+) -> None:
+    await shop.add(code=code, delay="1s", stays=True)
+    answer = connection.ask(change, 30_000)
+    await shop.world.run_for(ms=100)
+    await reset(shop.admin.client.pool, NAMESRV, KnownBrokers())
+    await shop.world.run_for(ms=10_000)
+    assert (await answer).code == 0
+    broker = shop.brokers["broker-a"]
+    assert broker.tables.topics.get("trial") is None
+    assert broker.tables.groups.configs.get("trial") is None
+    assert broker.state.settings.broker_permission == 6

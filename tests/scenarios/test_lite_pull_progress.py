@@ -4,8 +4,11 @@ import pytest
 
 from staticfire.client import (
     ConsumeFromWhere,
+    MessageModel,
     MessageQueue,
 )
+from staticfire.client.explain.facts import total
+from staticfire.client.explain.gathering import FactsReader
 from staticfire.protocol.errors import ClientError, NetworkError
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.reset_offset import ResetOffset
@@ -154,6 +157,26 @@ async def test_what_was_only_read_is_never_written_back(world: SimulatedWorld, s
         committed.commit(GROUP, TOPIC, 0, 21)
         await world.run_for(seconds=60)
     assert shop.committed() == 21
+
+
+async def lag_of_explain(shop: Shop) -> int:
+    return total((await FactsReader(shop.admin, GROUP, None).read()).queues())
+
+
+async def test_a_broadcasting_member_lags_from_its_start_until_it_commits(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(*[b"before its start"] * 30, queue=0)
+    async with lite_pull(shop, "one", message_model=MessageModel.BROADCASTING, auto_commit=False) as consumer:
+        consumer.subscribe(TOPIC)
+        await world.run_for(seconds=3)
+        assert await lag_of_explain(shop) == 0
+        await shop.send(*[b"%d" % number for number in range(3)], queue=0)
+        assert await poll_all(consumer, 3) == [b"0", b"1", b"2"]
+        assert await lag_of_explain(shop) == 3
+        consumer.subscribe(TOPIC, "paid")
+        await world.run_for(seconds=3)
+        assert await lag_of_explain(shop) == 3, "the polled messages aren't committed"
+        await consumer.commit()
+        assert await lag_of_explain(shop) == 0
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import pytest
 
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ConsumeFromWhere, MessageModel
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.reset_offset import ResetOffset
@@ -37,6 +39,28 @@ async def test_a_topic_that_is_created_again_is_consumed_from_its_new_beginning(
         await shop.send(*bodies, topic="bills", queue=0)
         await world.run_for(seconds=60)
         assert shop.bodies == bodies
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.row("R6")
+async def test_another_broker_at_the_address_says_nothing_about_the_topic(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.admin.create_topic("bills", queues=1, broker_name="broker-a")
+    await shop.start("one", topic="bills", message_model=BROADCASTING, consume_from_where=FIRST)
+    await shop.send(*NUMBERS, topic="bills", queue=0)
+    await shop.until_heard(6)
+    await world.run_for(seconds=12)
+    await world.stop("broker-a")
+    stranger = Broker(
+        world.machine("stranger", host="10.0.1.1"), BrokerSettings(broker_name="stranger", store_path_root_dir="/store")
+    )
+    await world.start("stranger", stranger)
+    await world.run_for(seconds=5)
+    await world.stop("stranger")
+    await shop.start_broker("broker-a")
+    await world.run_for(seconds=60)
+    await shop.send(b"next", topic="bills", queue=0)
+    await world.run_for(seconds=10)
+    assert shop.bodies == [*NUMBERS, b"next"]
 
 
 @pytest.mark.row("R6")

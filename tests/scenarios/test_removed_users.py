@@ -94,6 +94,32 @@ async def test_a_start_with_other_settings_creates_the_users_that_were_never_nam
     assert await users(pair, SLAVE) == ["admin", "audit"]
 
 
+def as_of_an_earlier_version(pair: ReplicaSet, name: str) -> None:
+    """Change the file of a stopped broker: earlier versions didn't note the users that settings named."""
+    files, path = pair.world.machine(name).files, "/store/config/access.json"
+    saved = json.loads(files.read_bytes(path))
+    del saved["named"], saved["staticfire"]
+    files.replace(path, json.dumps(saved).encode(), True)
+
+
+async def test_a_removed_user_stays_removed_after_an_upgrade(pair: ReplicaSet) -> None:
+    await changed(pair, DeleteUser("shop"))
+    await pair.world.stop(MASTER)
+    as_of_an_earlier_version(pair, MASTER)
+    await pair.start(MASTER)
+    assert await users(pair) == ["admin"]
+    await pair.restart(MASTER, init_authentication_user=named("admin", "shop", "audit"))
+    assert await users(pair) == ["admin", "audit"]
+
+
+async def test_an_earlier_version_without_users_gets_those_of_the_settings(pair: ReplicaSet) -> None:
+    await pair.world.stop(MASTER)
+    path = "/store/config/access.json"
+    pair.world.machine(MASTER).files.replace(path, b'{"users":[],"acls":{}}', True)
+    await pair.start(MASTER)
+    assert await users(pair) == ["admin", "shop"]
+
+
 async def test_a_user_that_was_removed_can_be_added_again(pair: ReplicaSet) -> None:
     await changed(pair, DeleteUser("shop"))
     await changed(pair, CreateUser("shop", body=UserInfo("shop", "another")))

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from staticfire.control.reset import reset
+from staticfire.control.whole_cluster import KnownBrokers
 from staticfire.protocol.command import Request
 from staticfire.protocol.java_properties import read_properties, write_properties
 from staticfire.protocol.requests.config import GetBrokerConfig, UpdateBrokerConfig
@@ -54,6 +56,24 @@ async def test_a_broker_after_snapshots(pair: ReplicaSet, requests: list[Request
         await do(pair, MASTER, Reset())
         after = await settings_of(pair, MASTER)
         assert {key for key in before if before[key] != after[key]} <= {"staticfireClock"}
+
+
+async def test_a_slave_at_a_reset_of_the_cluster(pair: ReplicaSet) -> None:
+    before = await settings_of(pair, SLAVE)
+    await change(pair, SLAVE, slaveReadEnable="false")
+    await change(pair, MASTER)
+    await pair.control(SLAVE, lag_ms=500)
+    await reset(pair.pool, NAMESRV, KnownBrokers())
+    after = await settings_of(pair, SLAVE)
+    assert {key for key in before if before[key] != after[key]} <= {"staticfireClock"}
+    assert after.items() >= AT_START.items()
+
+
+async def test_a_cluster_is_reset_without_a_slave_that_is_frozen(pair: ReplicaSet) -> None:
+    await change(pair, MASTER)
+    pair.world.freeze(SLAVE)
+    await reset(pair.pool, NAMESRV, KnownBrokers())
+    assert (await settings_of(pair, MASTER)).items() >= AT_START.items()
 
 
 async def test_a_broker_whose_role_has_changed(pair: ReplicaSet) -> None:

@@ -109,10 +109,11 @@ class AssignedQueues:
         self._table[queue] = taken
         self.driver.carry_out(taken, taken.assigned(uptime_ms))
 
-    def restart(self, queue: MessageQueue, start: int) -> bool:
+    def restart(self, queue: MessageQueue, start: int, needed: int | None = None) -> bool:
         """Continue at an offset in an owned queue at once: no offset is stored, and no lock is requested.
 
-        Cached messages and pulls in flight are forgotten. Return False if the queue isn't owned now.
+        Cached messages and pulls in flight are forgotten. `needed`: where the messages begin that may not be done yet,
+        if that isn't `start`. Return False if the queue isn't owned now.
         """
         held = self._table.get(queue)
         if held is None or self._state.is_over:
@@ -121,6 +122,8 @@ class AssignedQueues:
         self.driver.forget(held)
         held.cache.clear()
         self._begin(queue, start, None)
+        if needed is not None:
+            self._table[queue].start_offset = needed
         return True
 
     # -- giving away ---------------------------------------------------------------------------------------------

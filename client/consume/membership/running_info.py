@@ -38,8 +38,7 @@ def queue_table(
 ) -> dict[WireQueue, ProcessQueueInfo]:
     """Return the state of the queues that a consumer pulls.
 
-    `has_listener`: messages stay in the cache until they are consumed (otherwise: until they are polled). Then the
-    offset is also known of a queue for which none is in memory yet.
+    `has_listener`: messages stay in the cache until they are consumed (otherwise: until they are polled).
     """
     queues = {queue: held.find(queue) for queue in held.queues}
     return {
@@ -66,11 +65,12 @@ def _queue_info(queue: AssignedQueue[Any], offsets: OffsetStore, clock: Clock, h
     wall_before_ms = clock.wall_ms() - clock.uptime_ms()
     cache, smallest = queue.cache, queue.cache.smallest_offset
     consumed = offsets.memory(queue.queue)
-    if consumed < 0 and has_listener:
+    if consumed < 0:
         # The member has consumed nothing since it took the queue, perhaps at the end. RocketMQ's client queries its
         # offset store then, and reports -1 if that has none. With 0 or -1 the member would seem to lag by all messages
         # before its start.
-        consumed = queue.next_offset if smallest is None else smallest
+        unread = queue.next_offset if smallest is None else smallest
+        consumed = unread if has_listener else queue.start_offset
     return ProcessQueueInfo(
         commit_offset=max(consumed, 0),
         cached_msg_min_offset=smallest or 0,

@@ -72,7 +72,9 @@ class FindBrokers(msgspec.Struct, frozen=True, gc=False):
 
 
 class ForgetOffset(msgspec.Struct, frozen=True, gc=False):
-    """Forget the queue's offset: its topic is gone."""
+    """Forget the queue's offset: the broker at an address says that its topic is gone."""
+
+    answered_by: str
 
 
 class Pop(msgspec.Struct, frozen=True, gc=False):

@@ -79,8 +79,8 @@ class AssignedQueue(Generic[P]):
         self.finished: list[ReceivedMessage] = []
         """Messages that are done but not yet reported: one event for many costs little more than for one."""
         self.last_pull_ms = uptime_ms
-        self.next_offset = cache.next_offset
-        """The offset of the next pull."""
+        self.start_offset = self.next_offset = cache.next_offset
+        """Where consumption began, so that nothing below is needed; and the offset of the next pull."""
         self.max_offset = -1
         """The end of the queue at the last pull."""
         self._state = state
@@ -198,8 +198,8 @@ class AssignedQueue(Generic[P]):
         if not self.cache:
             out.append(Commit(next_offset, is_drained=True))
 
-    def pull_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
-        """Log the problem and try again later."""
+    def pull_failed(self, error: StaticfireError, uptime_ms: UptimeMs, answered_by: str = "") -> Instructions:
+        """Log the problem and try again later. `answered_by`: the address of the broker that refused the pull."""
         pulled_with, self._pulled_with = self._pulled_with, None
         if self.is_dropped or self._state.is_over:
             return []
@@ -207,7 +207,7 @@ class AssignedQueue(Generic[P]):
         out = failure.instructions
         self.replica.pull_failed(failure.has_lost_broker)
         if failure.has_lost_topic:
-            self._lose_topic(out, uptime_ms)
+            self._lose_topic(out, uptime_ms, answered_by)
         else:
             self._pause(out, uptime_ms, failure.pause_ms)
         return out
@@ -297,13 +297,13 @@ class AssignedQueue(Generic[P]):
         self.next_offset = self._departure.queue_offset = next_offset if is_reset else self.cache.corrected(next_offset)
         self._drop_for(out, uptime_ms, 0 if keeps_illegal else self._state.settings.offset_illegal_pause_ms)
 
-    def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs) -> None:
+    def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs, answered_by: str) -> None:
         """Drop a queue whose topic is gone, and let it be taken again later: its offsets may restart at 0."""
         state, topic = self._state, self.queue.topic
         if topic not in state.lost_topics:
             state.lost_topics.add(topic)
             out.append(tell("topic_is_gone", group=state.group, topic=topic, broker=self.queue.broker_name))
-        out.append(ForgetOffset())
+        out.append(ForgetOffset(answered_by))
         self._drop_for(out, uptime_ms, state.topic_retry_ms)
 
     def _drop_for(self, out: Instructions, uptime_ms: UptimeMs, pause_ms: int) -> None:

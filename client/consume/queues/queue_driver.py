@@ -113,7 +113,7 @@ class QueueDriver:
         self._seldom: dict[type, Callable[[Queue, Any], None]] = {
             Announce: lambda queue, _: client.send_heartbeats(),
             FindBrokers: lambda queue, _: client.refresh_routes(),
-            ForgetOffset: lambda queue, _: offsets.topic_is_gone(queue.queue),
+            ForgetOffset: lambda queue, gone: offsets.topic_is_gone(queue.queue, gone.answered_by),
             GiveBack: lambda queue, overdue: self.listening.give_back(queue, overdue),
             Leave: leave,
             Tell: lambda queue, tell: (log.warning if tell.is_warning else log.info)(tell.event, **tell.fields),
@@ -246,7 +246,7 @@ class QueueDriver:
         except StaticfireError as error:
             self._call_hooks_after(call, queue, error=error)
             if not is_gone:
-                self._failed(queue, error)
+                self._failed(queue, error, self._client.pool.address_of(connection))
         else:
             self._call_hooks_after(call, queue, result)
             if not is_gone:
@@ -269,9 +269,9 @@ class QueueDriver:
             call.status, call.messages, call.next_offset = result.status, len(result.messages), result.next_offset
         self._hooks.call("after_pull", call)
 
-    def _failed(self, queue: Queue, error: StaticfireError) -> None:
+    def _failed(self, queue: Queue, error: StaticfireError, answered_by: str = "") -> None:
         self._offsets.pull_failed(queue.queue)
-        self.carry_out(queue, queue.pull_failed(error, self._clock.uptime_ms()))
+        self.carry_out(queue, queue.pull_failed(error, self._clock.uptime_ms(), answered_by))
 
     # -- offsets -------------------------------------------------------------------------------------------------
 
