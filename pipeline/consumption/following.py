@@ -43,11 +43,11 @@ def follow(spark: "SparkSession", settings: ConsumptionSettings, on_result: OnRe
 
     No other job can write to the folder meanwhile. Raises: UsageError, ClientError, NetworkError, what Spark raises.
     """
-    from staticfire.pipeline.jobs.lock import consumption_lock
+    from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, folder_lock
 
     noticed = gather(spark, settings)
     settings = with_results(spark, settings)
-    with consumption_lock(spark, settings.folder, settings.result_folder):
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, settings.folder, settings.result_folder):
         _follow(spark, settings, on_result, noticed)
 
 

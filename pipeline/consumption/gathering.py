@@ -176,11 +176,11 @@ def gather(
 ) -> Noticed:
     """Get all data that exists now. Raises: ClientError, NetworkError, what Spark raises."""
     from staticfire.pipeline.jobs.ingest import ingest
-    from staticfire.pipeline.jobs.lock import consumption_lock
+    from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, folder_lock
 
     gathered = query(settings)
     # It refuses another cluster than that of the folder. Then records of both must not be mixed, either.
     ingest(spark, ingest_settings(settings, gathered.noticed), on_batch)
-    with consumption_lock(spark, settings.folder):
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, settings.folder):
         gathered.write(settings)
     return gathered.noticed

@@ -25,12 +25,12 @@ def look(
 
     Raises: UsageError, ClientError (also if another job writes to the folder), NetworkError, and what Spark raises.
     """
-    from staticfire.pipeline.jobs.lock import consumption_lock
+    from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, folder_lock
 
     if settings.name_server:
         gather(spark, settings)
     settings = with_results(spark, settings)
-    with consumption_lock(spark, settings.result_folder):
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, settings.result_folder):
         return tell(spark, settings, ledger)
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 LOCK_NAME = "_staticfire_ingest.lock"
 CONSUMPTION_LOCK_NAME = "_staticfire_consumption.lock"
-_JOBS = {LOCK_NAME: "ingest", CONSUMPTION_LOCK_NAME: "consumption job"}
+SWEEP_LOCK_NAME = "_staticfire_sweep.lock"
+_JOBS = {LOCK_NAME: "ingest", CONSUMPTION_LOCK_NAME: "consumption job", SWEEP_LOCK_NAME: "sweep"}
 
 _locked: set[str] = set()
 """The real paths of the files that this process has locked, or tries to lock."""
@@ -90,15 +91,17 @@ class OutputLock:
 
 
 @contextmanager
-def consumption_lock(spark: "SparkSession", *folders: str) -> Iterator[None]:
-    """Let only this job write statistics of consumption to these folders. They are created if they don't exist.
+def folder_lock(spark: "SparkSession", name: str, *folders: str) -> Iterator[None]:
+    """Let only this job of its kind write to these folders. They are created if they don't exist.
 
-    Raises: ClientError (another job has a lock, and doesn't release it in time).
+    A client of Spark Connect has no JVM, and locks nothing. Raises: ClientError (another job has a lock, and doesn't
+    release it in time).
     """
+    has_jvm = getattr(spark, "_jvm", None) is not None
     with ExitStack() as locks:
-        for folder in sorted({HadoopFolder(spark, each).uri for each in folders}):
+        for folder in sorted({HadoopFolder(spark, each).uri for each in folders}) if has_jvm else ():
             output = HadoopFolder(spark, folder)
             output.make()
             if output.local_path is not None:
-                locks.enter_context(OutputLock(spark, output.local_path, LOCK_WAIT_MS, CONSUMPTION_LOCK_NAME))
+                locks.enter_context(OutputLock(spark, output.local_path, LOCK_WAIT_MS, name))
         yield

@@ -16,7 +16,7 @@ from staticfire.pipeline.consumption.sources import LEDGER_COLUMNS
 from staticfire.pipeline.jobs.card import CARD_NAME
 from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
 from staticfire.pipeline.jobs.ingest import ingest, read_ingested
-from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock, consumption_lock
+from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, LOCK_NAME, OutputLock, folder_lock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, UsageError
 from tests.pipeline.stand import numbered, send
@@ -127,7 +127,7 @@ def test_a_consumption_job_waits_for_another_one_in_the_same_folder(
     ledger, to = spark.createDataFrame([], LEDGER_COLUMNS), str(tmp_path / "results")
     of_table = ConsumptionSettings("", wanted.to, results=to)
     of_cluster = ConsumptionSettings(cluster.namesrv, to)
-    with consumption_lock(spark, to):
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, to):
         for job in (of_table, of_cluster):
             with pytest.raises(ClientError, match=r"another consumption job is writing to .*results, in this session"):
                 look(spark, job, ledger)
