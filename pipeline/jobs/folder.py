@@ -118,7 +118,7 @@ class HadoopFolder:
         """Return the nearest parent folder that is the table of an ingest; empty if there is none.
 
         An object store may allow access to this folder alone, and its folders can have millions of objects. So parents
-        are never listed. A forbidden one counts as no table: whoever writes here can't read such a table.
+        are never listed. A forbidden one counts as no table: this user couldn't read it, either.
         """
         parent = self._path.getParent()
         while parent is not None:
