@@ -33,6 +33,7 @@ class StreamPlan:
         self._pace = PollPace()
         self._queues: list[MessageQueue] = []
         self._there: Survey = {}
+        self._gone: set[MessageQueue] = set()
         self._target: Survey | None = None
         self._no_route = ""
         """Why a topic can't be looked at: it has no route."""
@@ -59,6 +60,7 @@ class StreamPlan:
         starts = from_checkpoint(start)
         if self._target is None:
             self._look_for_news(starts)
+        self._tell_gone(starts.keys() - self._there.keys())
         begins, known = self._without_foreign(starts, known_in(start))
         ends = self._ends(begins)
         if offsets_max is not None:
@@ -67,6 +69,12 @@ class StreamPlan:
         if ends == starts == begins:
             return start
         return to_checkpoint(ends, self._messages.of(begins, ends, self._there, known))
+
+    def _tell_gone(self, gone: set[MessageQueue]) -> None:
+        """Warn once of each queue that was read, by this process or an earlier one, and can't be read now."""
+        for queue in sorted(gone - self._gone):
+            log.warning("queue_gone", queue=str(queue), reason="its broker is offline, or the topic has fewer queues")
+        self._gone = gone
 
     def _without_foreign(self, starts: Offsets, known: Known) -> tuple[Offsets, Known]:
         """Return offsets and known messages without queues that aren't those that were read. Raises: DataLost."""
@@ -142,8 +150,6 @@ class StreamPlan:
                 raise  # The topic never existed.
             self._no_route = str(error)
             raise NetworkError(self._no_route) from None  # While a topic's only broker restarts, it has no route.
-        for queue in sorted(set(self._queues) - set(queues)):
-            log.warning("queue_gone", queue=str(queue), reason="its broker is offline, or the topic has fewer queues")
         if self._options.pattern is not None:
             for topic in sorted({queue.topic for queue in queues} - {queue.topic for queue in self._queues}):
                 log.info("topic_matches", topic=topic, pattern=self._options.pattern.text)

@@ -32,6 +32,7 @@ EVENTS_SCANNED_MAX = 10_000
 REQUESTS_SCANNED_MAX = 20_000
 # How many reads are kept for requests. The real limit is in bytes.
 READS_MAX = 1_000_000
+ID_BITS = 128
 # How often the logs are tidied. What is noted between two times may exceed the limits.
 TIDY_MS = 200
 
@@ -45,6 +46,8 @@ class Journals:
         self._machine = machine
         self._broker = settings.broker_name
         self._clock = clock
+        # Times don't identify a start: message time can be frozen, and the wall clock can be set.
+        self._id = f"{machine.identity.random.getrandbits(ID_BITS):032x}"
         self._folder = f"{settings.store_path_root_dir}/journal"
         self._spill = JournalSpill(machine.files, self._folder, settings.journal_spill_bytes_max)
         self._events = RecordRing(settings.journal_events_max, clock.face, self._spill.put)
@@ -118,14 +121,14 @@ class Journals:
         if not request.requests:
             return await self._events_page(wanted, first_number, records_max)
         reads = Reads.of(self._reads.chunks())
-        page = JournalPage(next_number=first_number)
+        page = JournalPage(next_number=first_number, journal_id=self._id)
         await self._machine.workers.run(fill_with_requests, page, reads, wanted, records_max, self._source())
         return page
 
     async def _events_page(self, wanted: Wanted, first_number: int, records_max: int) -> JournalPage:
         ring, spilled = self._events, self._spill.first_number
         oldest = ring.first_number if spilled is None else spilled
-        page = JournalPage(next_number=first_number, dropped=max(0, oldest - first_number))
+        page = JournalPage(next_number=first_number, dropped=max(0, oldest - first_number), journal_id=self._id)
         scanned, source = 0, self._source()
         while scanned < EVENTS_SCANNED_MAX:
             chunk = await self._events_chunk(page.next_number)
@@ -162,7 +165,7 @@ class Journals:
             scanned += len(chunk.entries)
             below = some[-1].number if len(found) >= records_max else chunk.first_number
         found.reverse()
-        return JournalPage(found, below, is_end=below <= oldest, dropped=oldest - 1)
+        return JournalPage(found, below, is_end=below <= oldest, dropped=oldest - 1, journal_id=self._id)
 
     async def _chunk_below(self, number: int, wanted: Wanted) -> NotedChunk | None:
         """Return the last chunk that begins before a number and may have wanted events; None if there is none."""

@@ -70,7 +70,7 @@ async def read_journals(
         request = msgspec.structs.replace(wanted, records_max=PAGE_RECORDS)
         is_end, latest_ms = False, 0
         while not is_end:
-            page = await _page_of(client, name, address, request, timeout_ms)
+            page = await journal_page(client, name, address, request, timeout_ms)
             dropped += page.dropped
             for record in page.records:
                 # Keep the order in which a broker numbered its records, even if its clock was set back.
@@ -103,7 +103,7 @@ async def _newest_at(
     dropped, is_end = 0, False
     while not is_end and len(found) < records_max:
         request.records_max = min(PAGE_RECORDS, records_max - len(found))
-        page = await _page_of(client, name, address, request, timeout_ms)
+        page = await journal_page(client, name, address, request, timeout_ms)
         found[:0] = page.records
         is_end, dropped, request.below_number = page.is_end, page.dropped, page.next_number
     latest_ms, dated = 0, []
@@ -113,7 +113,9 @@ async def _newest_at(
     return dated, dropped
 
 
-async def _page_of(client: ClusterClient, name: str, address: str, request: GetJournal, timeout_ms: int) -> JournalPage:
+async def journal_page(
+    client: ClusterClient, name: str, address: str, request: GetJournal, timeout_ms: int
+) -> JournalPage:
     """Return a part of a broker's journal. Raises: BrokerAnswer, NetworkError."""
     answer = await client.pool.ask(address, request, timeout_ms)
     if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):

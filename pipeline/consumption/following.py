@@ -41,12 +41,19 @@ class _TopicsCameError(Exception):
 def follow(spark: "SparkSession", settings: ConsumptionSettings, on_result: OnResult) -> None:
     """Report the results, and again whenever there is new data, until interrupted or the query is stopped.
 
-    Raises: UsageError, ClientError, NetworkError, and what Spark raises.
+    No other job can write to the folder meanwhile. Raises: UsageError, ClientError, NetworkError, what Spark raises.
     """
-    from staticfire.pipeline.jobs.ingest import ingest
+    from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, folder_lock
 
     noticed = gather(spark, settings)
     settings = with_results(spark, settings)
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, settings.folder, settings.result_folder):
+        _follow(spark, settings, on_result, noticed)
+
+
+def _follow(spark: "SparkSession", settings: ConsumptionSettings, on_result: OnResult, noticed: Noticed) -> None:
+    from staticfire.pipeline.jobs.ingest import ingest
+
     on_result(tell(spark, settings))
     follower = _Follower(spark, settings, on_result, noticed)
     while True:

@@ -10,21 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.client import Admin, ClientSettings
-from staticfire.client.admin.journal import read_journals
 from staticfire.pipeline.consumption.gaps import write_gaps
-from staticfire.pipeline.consumption.noted import (
-    NO_RECORD,
-    Progress,
-    add_journal,
-    last_record,
-    newest_journal,
-    path_of_next_start,
-    write_progress,
-)
+from staticfire.pipeline.consumption.journals import ASK_TIMEOUT_MS, NewRecords, read_journal
+from staticfire.pipeline.consumption.noted import Progress, write_progress
 from staticfire.pipeline.consumption.settings import JOURNAL, MESSAGES, PROGRESS, ConsumptionSettings
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.errors import BrokerAnswer, ClientError, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ClientError
 from staticfire.protocol.names import (
     DLQ_PREFIX,
     RETRY_PREFIX,
@@ -34,15 +26,13 @@ from staticfire.protocol.names import (
     is_system_topic,
     retry_topic,
 )
-from staticfire.protocol.requests.journal import STARTED, GetJournal, JournalRecord
-from staticfire.protocol.requests.statistics import GetConsumeStats, GetRuntimeInfo
+from staticfire.protocol.requests.journal import STARTED
+from staticfire.protocol.requests.statistics import GetConsumeStats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from staticfire.pipeline.jobs.ingest import Batch
-
-ASK_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +55,14 @@ class Gathered(NamedTuple):
     """What brokers reported, before it is written."""
 
     noticed: Noticed
-    journals: "tuple[_Journal, ...]"
+    journals: tuple[NewRecords, ...]
     progress: list[Progress]
 
     def write(self, settings: ConsumptionSettings) -> None:
         """Add the records to the folder, and write the groups' offsets."""
-        for journal in self.journals:
-            if journal.records:
-                add_journal(journal.path, journal.records)
+        lost = {journal.path.name: journal.write() for journal in self.journals}
         write_progress(Path(settings.place(PROGRESS)), self.progress)
-        write_gaps(settings, self.noticed.journal_faults, {each.path.name: each.lost for each in self.journals})
+        write_gaps(settings, self.noticed.journal_faults, lost)
 
 
 def notice(settings: ConsumptionSettings) -> Noticed:
@@ -101,10 +89,11 @@ async def _query(settings: ConsumptionSettings, kinds: str | None = None) -> Gat
         own = {*info.broker_addr_table, *info.cluster_addr_table}
         found = choose(settings, await admin.topics(), own)
         masters = await admin.masters()
-        faults, journals = [], []
+        faults: list[str] = []
+        journals: list[NewRecords] = []
         for name, address in masters.items():
             try:
-                journals.append(await _read_journal(admin, name, address, Path(settings.place(JOURNAL)), kinds))
+                journals += await read_journal(admin, name, address, Path(settings.place(JOURNAL)), kinds)
             except BrokerAnswer as answer:
                 faults.append(f"{name}: {answer.remark or answer}")
         if len(faults) == len(masters) and not found.has_traces:
@@ -117,41 +106,6 @@ async def _query(settings: ConsumptionSettings, kinds: str | None = None) -> Gat
     stand = (*((journal.path.name, journal.last_number) for journal in journals), *progress)
     noticed = replace(found, journal_faults=tuple(faults), stand=stand)
     return Gathered(noticed, tuple(journals), progress)
-
-
-class _Journal(NamedTuple):
-    """The new records of one broker's journal, and the file for them."""
-
-    path: Path
-    last_number: int
-    records: list[JournalRecord]
-    lost: int
-    """The number of records that the journal has dropped since the file's last one."""
-
-
-async def _read_journal(admin: Admin, name: str, address: str, folder: Path, kinds: str | None) -> _Journal:
-    """Return the new records of a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
-    answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
-    if answer.code != SUCCESS or answer.body is None:
-        raise broker_answer(answer.code, answer.remark, f"runtime info of {name} at {address}")
-    path = newest_journal(folder, name, int(answer.body.table.get("bootTimestamp", 0)))
-    last = last_record(path)
-    # From the last one on, which shows whether the broker has been started again since.
-    found = await _records(admin, name, address, max(1, last.number), kinds)
-    if not last.continues(found):
-        path, last = path_of_next_start(path), NO_RECORD
-        found = await _records(admin, name, address, 1, kinds)
-    new = [record for record in found if record.number > last.number]
-    # Our own reads are recorded there, too, but they aren't consumption by users.
-    records = [record for record in new if not is_system_group(record.group)]
-    # A gap is counted once: when the file continues behind it.
-    lost = max(0, new[0].number - last.number - 1) if records and found[0].number > last.number else 0
-    return _Journal(path, records[-1].number if records else last.number, records, lost)
-
-
-async def _records(admin: Admin, name: str, address: str, first_number: int, kinds: str | None) -> list[JournalRecord]:
-    request = GetJournal(first_number=first_number, kinds=kinds)
-    return await read_journals(admin.client, {name: address}, request, ASK_TIMEOUT_MS)
 
 
 def choose(settings: ConsumptionSettings, there: list[str], own: set[str]) -> Noticed:
@@ -222,9 +176,11 @@ def gather(
 ) -> Noticed:
     """Get all data that exists now. Raises: ClientError, NetworkError, what Spark raises."""
     from staticfire.pipeline.jobs.ingest import ingest
+    from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, folder_lock
 
     gathered = query(settings)
     # It refuses another cluster than that of the folder. Then records of both must not be mixed, either.
     ingest(spark, ingest_settings(settings, gathered.noticed), on_batch)
-    gathered.write(settings)
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, settings.folder):
+        gathered.write(settings)
     return gathered.noticed

@@ -23,11 +23,15 @@ def look(
 
     `ledger`: records that consumers wrote themselves (sources.LEDGER_COLUMNS), used instead of traces.
 
-    Raises: UsageError, ClientError, NetworkError, and what Spark raises.
+    Raises: UsageError, ClientError (also if another job writes to the folder), NetworkError, and what Spark raises.
     """
+    from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, folder_lock
+
     if settings.name_server:
         gather(spark, settings)
-    return tell(spark, with_results(spark, settings), ledger)
+    settings = with_results(spark, settings)
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, settings.result_folder):
+        return tell(spark, settings, ledger)
 
 
 def with_results(spark: "SparkSession", settings: ConsumptionSettings) -> ConsumptionSettings:

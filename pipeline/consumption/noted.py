@@ -1,13 +1,12 @@
 """The brokers' records as Parquet files: journals, one file per broker and start, and the offsets of groups.
 
 A journal starts empty with its broker, and its size is limited. So records that were written here are kept, and new
-ones are added to the file of this start. A start is identified by its records, not only by its message time, which may
-be frozen: a journal whose record has another real time than the file's with that number is of another start.
+ones are added to the file of this start. The broker chooses a random id for its journal at each start, and the file's
+name contains it. Records are numbered, so one that is in the file already isn't added again.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -31,67 +30,30 @@ PROGRESS_SCHEMA = pa.schema(
     ]
 )  # fmt: skip
 FROZEN = "frozen"
-# A broker computes a record's real time from its uptime at each request, so two responses may differ by a moment.
-REAL_MS_APART_MAX = 100
 _US = 1_000
 
 Progress = tuple[str, str, str, int, int, int]
 
 
-def newest_journal(folder: Path, broker: str, started_ms: int) -> Path:
-    """Return the path of the newest file for a broker that was started at that message time; it may not exist."""
-    path = folder / f"{broker}-{started_ms}.parquet"
-    while (following := _following(path)).exists():
-        path = following
-    return path
+def journal_path(folder: Path, broker: str, journal_id: str) -> Path:
+    """Return the path of the file for a broker's journal; it may not exist."""
+    return folder / f"{broker}-{journal_id}.parquet"
 
 
-def _following(path: Path) -> Path:
-    """Return the path for the next start at the same message time."""
-    broker_and_start, _, number = path.stem.partition("+")
-    return path.with_name(f"{broker_and_start}+{int(number or 1) + 1}.parquet")
-
-
-class LastRecord(NamedTuple):
-    """The newest record in a file."""
-
-    number: int
-    real_ms: int
-    kind: str
-
-    def continues(self, found: Sequence[JournalRecord]) -> bool:
-        """Return whether a journal is of the same start. `found`: its records from this record's number on.
-
-        If the journal has dropped that record, its later ones count as those of the same start.
-        """
-        if self.number == 0:
-            return True
-        if not found or found[0].number != self.number:
-            return bool(found)
-        return found[0].kind == self.kind and abs(found[0].real_ms - self.real_ms) <= REAL_MS_APART_MAX
-
-
-NO_RECORD = LastRecord(0, 0, "")
-
-
-def last_record(path: Path) -> LastRecord:
-    """Return the newest record in a file; numbers are 0 if there is no file."""
+def last_number_in(path: Path) -> int:
+    """Return the number of the newest record in a file; 0 if there is no file."""
     if not path.exists():
-        return NO_RECORD
-    table = parquet.ParquetFile(path).read(columns=["number", "realAt", "kind"])
-    row = table.sort_by([("number", "descending")]).slice(0, 1)
-    number, real_at = row["number"][0].as_py(), row["realAt"].cast(pa.int64())[0].as_py()
-    return LastRecord(int(number), int(real_at) // _US, str(row["kind"][0].as_py()))
-
-
-def path_of_next_start(path: Path) -> Path:
-    """Return the path for a broker's next start at the same message time."""
-    return _following(path) if path.exists() else path
+        return 0
+    numbers: list[int] = parquet.ParquetFile(path).read(columns=["number"])["number"].to_pylist()
+    return max(numbers)
 
 
 def add_journal(path: Path, records: Sequence[JournalRecord]) -> None:
-    """Add records at the end of a file."""
-    rows = [_row(record) for record in records]
+    """Add the records at the end of a file that are newer than those in it."""
+    last = last_number_in(path)
+    rows = [_row(record) for record in records if record.number > last]
+    if not rows:
+        return
     parts = [pa.Table.from_pylist(rows, JOURNAL_SCHEMA)]
     if path.exists():
         parts.insert(0, parquet.ParquetFile(path).read())

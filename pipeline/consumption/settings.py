@@ -47,9 +47,13 @@ class ConsumptionSettings:
         """Return the path of a part of the data."""
         return f"{self.folder.rstrip('/')}/{name}"
 
+    @property
+    def result_folder(self) -> str:
+        return self.results or self.folder
+
     def result_place(self, name: str) -> str:
         """Return the path of a part of the results."""
-        return f"{(self.results or self.folder).rstrip('/')}/{name}"
+        return f"{self.result_folder.rstrip('/')}/{name}"
 
 
 def read_source(text: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ _DATA_NAME = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[
 SINK_LOG = "_spark_metadata"
 # The folder in a checkpoint that Spark writes after the sink's log.
 COMMITS = "commits"
+_FORBIDDEN = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 
 
 def data_path(uri: str) -> str:
@@ -65,13 +66,16 @@ class HadoopFolder:
             return []
         return sorted(str(entry.getPath().getName()) for entry in self._files.listStatus(self._path))
 
-    def find(self, own: frozenset[str]) -> FolderState:
-        """Return the state of the folder. `own`: names of entries that belong to the ingest itself."""
+    def find(self, own: frozenset[str], is_output: bool = False) -> FolderState:
+        """Return the state of the folder. `own`: names of entries that belong to the ingest itself.
+
+        `is_output`: look for the table of another ingest above it, too.
+        """
         names = [name for name in self.names() if name not in own and not name.endswith(".crc")]
         card = Card.decode(self._read(CARD_NAME), self.place) if self.has(CARD_NAME) else None
         begun = self._count(SINK_LOG) + self._count(COMMITS) > 0
         # A table that exists already continues, wherever it is.
-        inside = self._ingest_around() if card is None else ""
+        inside = self._ingest_around() if is_output and card is None else ""
         return FolderState(self.place, card, names, begun, inside)
 
     def put_card(self, card: Card) -> None:
@@ -111,13 +115,28 @@ class HadoopFolder:
                 yield path
 
     def _ingest_around(self) -> str:
-        """Return the nearest parent folder that is the table of an ingest; empty if there is none."""
+        """Return the nearest parent folder that is the table of an ingest; empty if there is none.
+
+        An object store may allow access to this folder alone, and its folders can have millions of objects. So parents
+        are never listed. A forbidden one counts as no table: this user couldn't read it, either.
+        """
         parent = self._path.getParent()
         while parent is not None:
-            if self._exists(parent, CARD_NAME):
+            if self._has_card(parent):
                 return str(parent.toUri().getPath())
             parent = parent.getParent()
         return ""
+
+    def _has_card(self, parent: Any) -> bool:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            # Unlike exists(), which lists the path as a folder if it finds no file, this is one request for one object.
+            return bool(self._files.isFile(self._jvm.org.apache.hadoop.fs.Path(parent, CARD_NAME)))
+        except Py4JJavaError as error:
+            if str(error.java_exception.getClass().getName()) not in _FORBIDDEN:
+                raise
+            return False
 
     def last_logged_batch(self) -> int:
         """Return the number of the newest batch in the sink's log, or -1 if there is none."""

@@ -74,14 +74,14 @@ def ingest(
     output, checkpoint = HadoopFolder(spark, settings.to), HadoopFolder(spark, settings.checkpoint_folder)
     source = _source(spark, settings, topics)
     wanted = _card(settings, topics, source)
-    check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is created there.
+    check(wanted, output.find(OWN, is_output=True), checkpoint.find(OWN))  # Before anything is created there.
     output.make()
     with _lock(spark, output, settings.lock_wait_ms) as lock:
         news = NewDeadLetters(settings, topics, live_machine().clock.uptime_ms)
         count = _Count(on_batch, between, news.came, output.last_logged_batch())
         swept = 0
         while True:
-            card = check(wanted, output.find(OWN), checkpoint.find(OWN))
+            card = check(wanted, output.find(OWN, is_output=True), checkpoint.find(OWN))
             checkpoint.make()
             output.put_card(card)
             checkpoint.put_card(card)

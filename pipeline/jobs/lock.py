@@ -1,35 +1,43 @@
-"""The lock on an output folder: only one ingest at a time writes and deletes files there.
+"""The lock on an output folder: only one job of a kind at a time writes and deletes files there.
 
 The JVM holds the lock, not Python, since the JVM is what writes. After `kill -9` of a Python driver its JVM lives on
 for a moment and may still commit a batch. A file lock of the operating system ends with its process, however that
 ends. Only local folders are locked; elsewhere there is only Spark's own check of the checkpoint.
 
-POSIX releases all locks of a process on a file when any of its descriptors for that file is closed. So a second ingest
-of the same JVM must not open the file at all: the folders that this process has locked are in a set.
+POSIX releases all locks of a process on a file when any of its descriptors for that file is closed. So a second job
+of the same JVM must not open the file at all: the files that this process has locked are in a set.
 """
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from staticfire.pipeline.jobs.folder import HadoopFolder
+from staticfire.pipeline.jobs.settings import LOCK_WAIT_MS
 from staticfire.protocol.errors import ClientError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCK_NAME = "_staticfire_ingest.lock"
+CONSUMPTION_LOCK_NAME = "_staticfire_consumption.lock"
+SWEEP_LOCK_NAME = "_staticfire_sweep.lock"
+_JOBS = {LOCK_NAME: "ingest", CONSUMPTION_LOCK_NAME: "consumption job", SWEEP_LOCK_NAME: "sweep"}
 
 _locked: set[str] = set()
-"""The real paths of the folders that this process has locked, or tries to lock."""
+"""The real paths of the files that this process has locked, or tries to lock."""
 _guard = threading.Lock()
 
 
 class OutputLock:
     """A lock from the start of `with` to its end, or to the end of the JVM."""
 
-    def __init__(self, spark: "SparkSession", folder: str, wait_ms: int) -> None:
+    def __init__(self, spark: "SparkSession", folder: str, wait_ms: int, name: str = LOCK_NAME) -> None:
         self._folder = folder
-        self._real_path = os.path.realpath(folder)
+        self._job = _JOBS[name]
+        self._real_path = os.path.realpath(f"{folder}/{name}")
         self._wait_ms = wait_ms
         self._jvm: Any = spark._jvm
         self._channel: Any = None
@@ -37,11 +45,11 @@ class OutputLock:
         self._failure: Exception | None = None
 
     def __enter__(self) -> Self:
-        """Take the lock. Raises: ClientError (another ingest has it, and doesn't release it in time)."""
+        """Take the lock. Raises: ClientError (another job has it, and doesn't release it in time)."""
         with _guard:
             if self._real_path in _locked:
                 raise ClientError(
-                    f"another ingest is writing to {self._folder}, in this session: wait until it ends, or stop it"
+                    f"another {self._job} is writing to {self._folder}, in this session: wait until it ends, or stop it"
                 )
             _locked.add(self._real_path)
         try:
@@ -52,7 +60,7 @@ class OutputLock:
         return self
 
     def _lock_file(self) -> None:
-        self._channel = self._jvm.java.io.RandomAccessFile(f"{self._folder}/{LOCK_NAME}", "rw").getChannel()
+        self._channel = self._jvm.java.io.RandomAccessFile(self._real_path, "rw").getChannel()
         waiting = threading.Thread(target=self._take, daemon=True)
         waiting.start()
         waiting.join(self._wait_ms / 1_000)
@@ -60,8 +68,8 @@ class OutputLock:
             self._channel.close()  # This also ends the waiting thread.
             waiting.join()
             raise ClientError(
-                f"another ingest is writing to {self._folder}: wait until it ends, or stop it (it held its lock for "
-                f"more than {self._wait_ms / 1_000:g} s)"
+                f"another {self._job} is writing to {self._folder}: wait until it ends, or stop it (it held its lock "
+                f"for more than {self._wait_ms / 1_000:g} s)"
             )
 
     def __exit__(self, *_: object) -> None:
@@ -80,3 +88,20 @@ class OutputLock:
             self._lock = self._channel.lock()
         except Py4JJavaError:
             self._lock = None  # The channel was closed meanwhile.
+
+
+@contextmanager
+def folder_lock(spark: "SparkSession", name: str, *folders: str) -> Iterator[None]:
+    """Let only this job of its kind write to these folders. They are created if they don't exist.
+
+    A client of Spark Connect has no JVM, and locks nothing. Raises: ClientError (another job has a lock, and doesn't
+    release it in time).
+    """
+    has_jvm = getattr(spark, "_jvm", None) is not None
+    with ExitStack() as locks:
+        for folder in sorted({HadoopFolder(spark, each).uri for each in folders}) if has_jvm else ():
+            output = HadoopFolder(spark, folder)
+            output.make()
+            if output.local_path is not None:
+                locks.enter_context(OutputLock(spark, output.local_path, LOCK_WAIT_MS, name))
+        yield

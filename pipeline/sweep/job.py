@@ -7,6 +7,7 @@ the same sweep continues with the runs that aren't in the table. Only the last b
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from staticfire.pipeline.jobs.lock import SWEEP_LOCK_NAME, folder_lock
 from staticfire.pipeline.sweep.figures import Combination, NotableRun, Spread, SweepFigures
 from staticfire.pipeline.sweep.plan import SweepPlan, SweepRun
 from staticfire.pipeline.sweep.running import SweepRunner, result_schema
@@ -53,8 +54,13 @@ NOTABLE = """
 def run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
     """Run what isn't in `to`/runs yet, write it there, and return the figures of all runs.
 
-    Raises: UsageError (the folder holds runs of another sweep).
+    Raises: UsageError (the folder holds runs of another sweep), ClientError (another driver writes there).
     """
+    with folder_lock(spark, SWEEP_LOCK_NAME, to):
+        return _run_sweep(spark, plan, to)
+
+
+def _run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
     table = f"{to.rstrip('/')}/{RUNS}"
     missing = _missing(spark, plan, table, to)
     block_runs = max(task_count(spark, plan.count), -(-len(missing) // BLOCKS_MAX))

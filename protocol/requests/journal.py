@@ -70,6 +70,8 @@ class JournalPage(msgspec.Struct, rename="camel", gc=False):
     """Whether there are no later records yet; backwards, whether there are no earlier ones."""
     dropped: Int64 = 0
     """How many of the requested records have been dropped, because the journal's size is limited."""
+    journal_id: str = ""
+    """Each start of a broker begins another journal, and numbers start from 1 again; empty from versions up to 1.0."""
 
 
 class JournalAnswer(Answer, rename="camel"):

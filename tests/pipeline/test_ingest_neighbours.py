@@ -9,13 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from staticfire import Cluster
+from staticfire.pipeline.consumption.following import follow
 from staticfire.pipeline.consumption.job import look, page_place, with_results
 from staticfire.pipeline.consumption.settings import ConsumptionSettings
 from staticfire.pipeline.consumption.sources import LEDGER_COLUMNS
 from staticfire.pipeline.jobs.card import CARD_NAME
 from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
 from staticfire.pipeline.jobs.ingest import ingest, read_ingested
-from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock
+from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, LOCK_NAME, OutputLock, folder_lock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, UsageError
 from tests.pipeline.stand import numbered, send
@@ -116,3 +117,22 @@ def test_an_ingest_that_is_refused_does_not_release_the_lock_of_the_one_that_run
             assert subprocess.run(lock, check=False, timeout=60).returncode == 3
     assert subprocess.run(lock, check=False, timeout=60).returncode == 0
     assert ingest(spark, wanted).rows == 0
+
+
+def test_a_consumption_job_waits_for_another_one_in_the_same_folder(
+    spark: SparkSession, cluster: Cluster, wanted: IngestSettings, tmp_path: Path
+) -> None:
+    """Two jobs that write the same tables at once would leave rows of both in them."""
+    ingest(spark, wanted)
+    ledger, to = spark.createDataFrame([], LEDGER_COLUMNS), str(tmp_path / "results")
+    of_table = ConsumptionSettings("", wanted.to, results=to)
+    of_cluster = ConsumptionSettings(cluster.namesrv, to)
+    with folder_lock(spark, CONSUMPTION_LOCK_NAME, to):
+        for job in (of_table, of_cluster):
+            with pytest.raises(ClientError, match=r"another consumption job is writing to .*results, in this session"):
+                look(spark, job, ledger)
+        with pytest.raises(ClientError, match="another consumption job"):
+            follow(spark, of_cluster, lambda _: None)
+        assert not (tmp_path / "results/tables").exists()
+    look(spark, of_table, ledger)
+    assert (tmp_path / "results/tables/life").exists()

@@ -15,6 +15,7 @@ from staticfire.pipeline.options import parse_options
 from staticfire.pipeline.planning import QueueEnds, QueueRange
 from staticfire.pipeline.stream_plan import StreamPlan
 from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.log import logged_to
 from tests.pipeline.stand import offsets_of, send_to, set_queues
 
 FIRST = MessageQueue("orders", "broker-a", 0)
@@ -113,6 +114,28 @@ def test_failondataloss_decides_about_a_deleted_topic_when_it_was_away_for_too_l
         restarted = plan_of(cluster, subscribe="orders,bills", failOnDataLoss="false")
         for plan in (lenient, restarted):
             assert offsets_of(plan.latest(end, None)) == ends(orders=2, bills=1)
+
+
+def test_a_restarted_query_warns_once_of_queues_that_the_topic_no_longer_has() -> None:
+    """Their messages aren't read, until the topic has these queues again."""
+    lines: list[tuple[str, object]] = []
+    with Cluster() as cluster:
+        cluster.create_topic("orders", queues=3)
+        for queue_id in range(3):
+            send_to(cluster.namesrv, FIRST._replace(queue_id=queue_id), [b"1", b"2"])
+        first = stream_plan(cluster)
+        end = first.latest(first.initial(), 3)
+        set_queues(cluster.namesrv, cluster.addresses["broker-a"], "orders", 1)
+        with logged_to(lambda _, event, fields: lines.append((event, fields.get("queue")))):
+            restarted = stream_plan(cluster)
+            restarted.freeze()
+            for _ in range(2):
+                end = restarted.latest(end, None)
+        assert offsets_of(end) == {"orders": {"broker-a": {"0": 2, "1": 1, "2": 1}}}
+        set_queues(cluster.namesrv, cluster.addresses["broker-a"], "orders", 3)
+        assert offsets_of(stream_plan(cluster).latest(end, None)) == {"orders": {"broker-a": {"0": 2, "1": 2, "2": 2}}}
+    gone = [queue for event, queue in lines if event == "queue_gone"]
+    assert gone == ["orders broker-a/1", "orders broker-a/2"]
 
 
 class SlaveAlone:

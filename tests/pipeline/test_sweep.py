@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,9 +13,9 @@ from pyspark.sql import SparkSession
 from staticfire.cli import main
 from staticfire.pipeline.jobs.failures import failures_of_spark
 from staticfire.pipeline.report.sweeping import sweep_page
-from staticfire.pipeline.sweep.job import run_sweep
+from staticfire.pipeline.sweep.job import played, run_sweep
 from staticfire.pipeline.sweep.plan import SweepPlan, read_vary
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import ClientError, UsageError
 from tests.house.source import ROOT
 from tools.spark_archive import write_archive
 
@@ -113,6 +114,23 @@ def test_a_sweep_whose_worker_was_killed_continues_with_the_runs_that_it_lacks(
     assert [row.seed for row in rows] == [1, 2, 3, 4]
     assert {row.seed: row.cpu_s for row in rows if row.seed in kept} == kept
     assert (table / "_SUCCESS").exists()
+
+
+def test_two_sweeps_in_one_folder_do_not_run_the_same_runs_at_once(
+    spark: SparkSession, workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would add all of them to the table, and a third sweep would refuse the folder."""
+    plan, to = SweepPlan(workload, range(1, 2), HOURS), str(tmp_path / "out")
+
+    def play_beside_another_sweep(*given: Any) -> Any:
+        monkeypatch.setattr("staticfire.pipeline.sweep.job.played", played)
+        with pytest.raises(ClientError, match=r"another sweep is writing to .*out, in this session"):
+            run_sweep(spark, plan, to)
+        return played(*given)
+
+    monkeypatch.setattr("staticfire.pipeline.sweep.job.played", play_beside_another_sweep)
+    assert run_sweep(spark, plan, to).runs == 1
+    assert run_sweep(spark, plan, to).runs == 1
 
 
 def test_a_cluster_whose_python_has_nothing_works_from_the_archive(workload: str, tmp_path: Path) -> None:
