@@ -7,6 +7,7 @@
 - `contents.py`: a message is what its producer has sent
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
   members that leave
+- `sharing.py`: fair shares of queues; as many calls at the same time as threads
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
   checks, and no send fails; `busy.py`: whether members have time; `full_queues.py`: whether they take more messages
@@ -50,6 +51,7 @@ from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.checkers.replica_topics import TopicsKept
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
+from staticfire.simulation.checkers.sharing import FairShares, ThreadsLimited
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
@@ -67,6 +69,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     OneOwner,
     LocksHeld,
     OwnersAgree,
+    FairShares,
+    ThreadsLimited,
     OffsetsGrow,
     OffsetsSaved,
     BeginsWhereItStands,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from staticfire.client import AVERAGELY_BY_CIRCLE
 from staticfire.simulation.runs.outcome import RunOutcome
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.swarm import plain_workload
@@ -22,6 +23,7 @@ from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 from tests.mutants.promise_mutants import PROMISE_MUTANTS
 from tests.mutants.replica_mutants import LEANS_OF_REPLICAS
+from tests.mutants.share_mutants import SHARE_MUTANTS
 
 HOURS = 0.02
 SEEDS_MAX = 200
@@ -100,6 +102,15 @@ def members_workload(chance: Random) -> Workload:
     """Return one in which nothing happens but that members come and go."""
     workload = ordered_workload(chance)
     return replace(workload, nemesis=Nemesis(("kill member", "restart member"), EVERY_S, LASTS_S))
+
+
+def sharing_workload(chance: Random) -> Workload:
+    """Return one whose members come and go, with few threads and several messages per call."""
+    workload = members_workload(chance)
+    settings = {"consume_threads": chance.choice((1, 2)), "allocate_strategy": AVERAGELY_BY_CIRCLE}
+    shipping, billing = workload.groups
+    groups = [replace(shipping, batch=5), replace(billing, batch=5, members=3, settings=settings)]
+    return replace(workload, producers=[Producers("orders", 20)], groups=groups)
 
 
 def restarting_workload(chance: Random) -> Workload:
@@ -289,6 +300,7 @@ LEANS: dict[str, WorkloadMaker] = {
     "saved offsets of two queues are mixed up": restarting_workload,
     **LEANS_OF_REPLICAS,
     **dict.fromkeys(PROMISE_MUTANTS, quiet_workload),
+    **dict.fromkeys(SHARE_MUTANTS, sharing_workload),
     "a lost broker stays in the routes": spare_workload,
     "held pulls are notified for 45 s": spare_workload,
     "a start delivers what waits for its time late": far_workload,

@@ -40,6 +40,7 @@ from tests.mutants.loss_mutants import LOSS_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 from tests.mutants.promise_mutants import PROMISE_MUTANTS
 from tests.mutants.replica_mutants import REPLICA_MUTANTS
+from tests.mutants.share_mutants import SHARE_MUTANTS
 
 Patch = pytest.MonkeyPatch
 EARLY_MS = 700
@@ -313,4 +314,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **REPLICA_MUTANTS,
     **LOSS_MUTANTS,
     **PROMISE_MUTANTS,
+    **SHARE_MUTANTS,
 }  # fmt: skip
