@@ -19,6 +19,7 @@ from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.foreign_mutants import FOREIGN_KINDS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
+from tests.mutants.look_up_mutants import LOOK_UP_MUTANTS
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 from tests.mutants.promise_mutants import PROMISE_MUTANTS
@@ -155,6 +156,13 @@ def quiet_workload(chance: Random) -> Workload:
         ],
         settles_within_seconds=SETTLES_WITHIN_S,
     )
+
+
+def look_up_workload(chance: Random) -> Workload:
+    """Return one whose messages have keys, and whose brokers are killed now and then."""
+    workload = quiet_workload(chance)
+    producers = [replace(one, has_keys=True) for one in workload.producers]
+    return replace(workload, producers=producers, nemesis=Nemesis("kill broker", 3 * EVERY_S, (0.5, 2.0)))
 
 
 def small_files_workload(chance: Random) -> Workload:
@@ -301,6 +309,7 @@ LEANS: dict[str, WorkloadMaker] = {
     **LEANS_OF_REPLICAS,
     **dict.fromkeys(PROMISE_MUTANTS, quiet_workload),
     **dict.fromkeys(SHARE_MUTANTS, sharing_workload),
+    **dict.fromkeys(LOOK_UP_MUTANTS, look_up_workload),
     "a lost broker stays in the routes": spare_workload,
     "held pulls are notified for 45 s": spare_workload,
     "a start delivers what waits for its time late": far_workload,

@@ -8,6 +8,7 @@ import pytest
 from staticfire.client.consume.listeners import concurrent_consumption
 from staticfire.client.consume.listeners.worker_pool import WorkerPool
 from staticfire.client.consume.queues.ordered_policy import OrderedPolicy
+from staticfire.client.consume.results.consume_results import split_into_batches
 from staticfire.client.settings.allocation import AVERAGELY, Averagely, AveragelyByCircle
 
 Patch = pytest.MonkeyPatch
@@ -41,9 +42,10 @@ def _one_more_call(patch: Patch) -> None:
 
 
 def _larger_batches(patch: Patch) -> None:
-    whole = concurrent_consumption.split_into_batches
     patch.setattr(
-        concurrent_consumption, "split_into_batches", lambda messages, batch_max: whole(messages, batch_max + 1)
+        concurrent_consumption,
+        "split_into_batches",
+        lambda messages, batch_max: split_into_batches(messages, batch_max + 1),
     )
 
 
