@@ -5,14 +5,19 @@ from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import LookedUp, MessageFound, QueuePlace, RunEvent
 from staticfire.simulation.workload.description import Workload
 
+# The maximum number of messages that a search returns. RocketMQ: maxMsgsNumBatch.
+FOUND_MAX = 64
+
 
 class FoundByIdAndKey(Checker):
     """At rest, a look-up finds each stored copy of a message, in its queue, and no other message.
 
     By its unique id, a message is found in all topics: in its own, as a retry, as a dead letter. By its key, it is
-    looked for in its own topic. RocketMQ's own topics aren't searched. A run looks for some of its messages. Nothing
-    excuses a violation: an index that has lost something must be read again from the log, and whether the log has all
-    messages is checked by NothingLost.
+    looked for in its own topic. RocketMQ's own topics aren't searched. A run looks for some of its messages.
+
+    As in RocketMQ, a search returns the newest 64 copies. A message may have more: send-backs that slaves didn't confirm
+    are stored, and repeated. Nothing else excuses a violation: an index that has lost something must be read again from
+    the log, and whether the log has all messages is checked by NothingLost.
     """
 
     promise = "at rest, each stored message is found by its unique id and by its keys, and no other message is found"
@@ -38,10 +43,11 @@ class FoundByIdAndKey(Checker):
         if looked_up.problem:
             self.broken(at_ms, f"the search for {text} failed, and nothing was broken: {looked_up.problem}")
             return
+        is_full = len(looked_up.found) >= FOUND_MAX
         found = {(place, offset) for _, place, offset in looked_up.found}
         for other in sorted({one for one, _, _ in looked_up.found} - {name}):
             self.broken(at_ms, f"the search for {text}, of {name}, found {other}")
-        for stored in self._stored.get(name, []):
+        for stored in () if is_full else self._stored.get(name, ()):
             if looked_up.topic in ("", stored.place[1]) and (stored.place, stored.offset) not in found:
                 where = f"at offset {stored.offset} of {_words(stored.place)}"
                 self.broken(at_ms, f"the search for {text} didn't find {name} {where}")

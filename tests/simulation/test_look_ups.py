@@ -30,9 +30,21 @@ def looked_up(*found: tuple[str, QueuePlace, int], topic: str = "", problem: str
         (looked_up(topic="orders"), True),
         (looked_up(("web-1/1", OWN, 4), topic="orders"), True),
         (looked_up(("web-1/1", OWN, 3), ("web-1/2", OWN, 4), topic="orders"), True),
+        (looked_up(*(("web-1/1", RETRY, at) for at in range(63))), True),
+        (looked_up(*(("web-1/1", RETRY, at) for at in range(64))), False),
         (looked_up(("web-1/1", OWN, 3), topic="orders", problem="broker-b doesn't respond"), True),
     ],
-    ids=["both", "no retry", "in its topic", "none", "another offset", "another message", "a gap"],
+    ids=[
+        "both",
+        "no retry",
+        "in its topic",
+        "none",
+        "another offset",
+        "another message",
+        "too few",
+        "the newest",
+        "a gap",
+    ],
 )
 def test_all_copies_of_a_message_are_found(result: LookedUp, is_said: bool) -> None:
     stored: list[RunEvent] = [
