@@ -15,9 +15,9 @@ class FoundByIdAndKey(Checker):
     By its unique id, a message is found in all topics: in its own, as a retry, as a dead letter. By its key, it is
     looked for in its own topic. RocketMQ's own topics aren't searched. A run looks for some of its messages.
 
-    As in RocketMQ, a search returns the newest 64 copies. A message may have more: send-backs that slaves didn't confirm
-    are stored, and repeated. Nothing else excuses a violation: an index that has lost something must be read again from
-    the log, and whether the log has all messages is checked by NothingLost.
+    As in RocketMQ, a search returns the newest 64 copies. A message may have more: send-backs without a confirmation
+    of slaves are stored, and repeated. Nothing else excuses a violation: a lost part of an index must be read again
+    from the log, and whether the log has all messages is checked by NothingLost.
     """
 
     promise = "at rest, each stored message is found by its unique id and by its keys, and no other message is found"
