@@ -7,9 +7,11 @@
 - `contents.py`: a message is what its producer has sent
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
   members that leave
+- `sharing.py`: fair shares of queues; as many calls at the same time as threads
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
   checks, and no send fails; `busy.py`: whether members have time; `full_queues.py`: whether they take more messages
+- `look_ups.py`: messages are found by id and key
 - `placing.py`: the queue of delayed and half messages, and of a key; when half messages are moved away
 - `popping.py`: who has a popped message, and for how long
 - `filters.py`: groups with filters
@@ -42,6 +44,7 @@ from staticfire.simulation.checkers.exchanges import RecallsKept, RepliesKept
 from staticfire.simulation.checkers.filters import FiltersKept, OwnTopicsOnly
 from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.lateness import ArrivesInTime
+from staticfire.simulation.checkers.look_ups import FoundByIdAndKey
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.simulation.checkers.placing import ChecksOften, InItsQueue, KeyKeepsQueue
@@ -50,6 +53,7 @@ from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.checkers.replica_topics import TopicsKept
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
+from staticfire.simulation.checkers.sharing import FairShares, ThreadsLimited
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
@@ -57,6 +61,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     ContentsKept,
     InItsQueue,
     KeyKeepsQueue,
+    FoundByIdAndKey,
     StoredOnce,
     ReachesAll,
     OwnTopicsOnly,
@@ -67,6 +72,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     OneOwner,
     LocksHeld,
     OwnersAgree,
+    FairShares,
+    ThreadsLimited,
     OffsetsGrow,
     OffsetsSaved,
     BeginsWhereItStands,

@@ -23,7 +23,7 @@ class BusyMembers:
         self._queue_free_ms: dict[tuple[str, QueuePlace], float] = {}
         """For ordered groups: until when the other messages of a queue had to wait."""
         self._full = FullQueues(workload)
-        self._threads = {group.name: _threads(group) for group in workload.groups}
+        self._threads = {group.name: threads_of(group) for group in workload.groups}
         self._groups = {group.name: group for group in workload.groups}
 
     def began(self, call: CallBegan) -> None:
@@ -71,7 +71,8 @@ class BusyMembers:
         return max(free_ms, self._queue_free_ms.get((group.name, place), 0), self._full.until(group, place))
 
 
-def _threads(group: Group) -> int:
+def threads_of(group: Group) -> int:
+    """Return how many calls of a member may run at the same time."""
     if group.way != PUSH:
         return 1  # Its program consumes one call after the other.
     return int(group.settings.get("consume_threads", THREADS))

@@ -283,6 +283,20 @@ class MessageFound(RunEvent, frozen=True):
     """None: unknown."""
 
 
+class LookedUp(RunEvent, frozen=True):
+    """At the end, an administrator has looked for a message by its unique id or its key."""
+
+    name: str
+    text: str
+    """The id or key."""
+    topic: str
+    """Where it was looked for; empty: in all topics."""
+    found: tuple[tuple[str, QueuePlace, int], ...]
+    """Names of messages, and their queues and offsets."""
+    problem: str = ""
+    """Why the search failed, or is incomplete."""
+
+
 class LocksSeen(RunEvent, frozen=True):
     """The members that hold the queues of an ordered group at a broker, by topic and queue id."""
 

@@ -3,7 +3,8 @@
 - `play.py`: one run; `outcome.py`: its result; `record.py`: its events while it runs
 - `measures.py`: duplicates, take-overs, idle queues and latencies of a run, as numbers
 - `cluster.py`: the machines; `sending.py`, `consuming.py`, `members.py`: the clients
-- `observing.py`: reads the state that no event reports; `contents.py`: what a message is
+- `observing.py`: reads the state that no event reports; `contents.py`: what a message is;
+  `looking_up.py`: searches by id and key
 - `planning.py`: chooses the faults and their times; `striking.py`: carries them out; `administering.py`: those of
   administrators; `disk_trouble.py`: those of a disk
 - `swarm.py`: the workload of a seed, if there is no file; `swarm_kinds.py`: additions for some seeds;

@@ -14,7 +14,7 @@ from staticfire.protocol.names import (
     retry_topic,
 )
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
-from staticfire.protocol.properties import find_property
+from staticfire.protocol.properties import KEYS, find_property
 from staticfire.protocol.record import StoredRecord, decode_records, join_records
 from staticfire.simulation.checkers.events import (
     LocksSeen,
@@ -26,6 +26,7 @@ from staticfire.simulation.checkers.events import (
 )
 from staticfire.simulation.runs.cluster import RunCluster
 from staticfire.simulation.runs.contents import content_in
+from staticfire.simulation.runs.looking_up import StoredMessage
 from staticfire.simulation.runs.sending import NAME_PROPERTY
 from staticfire.simulation.workload.description import PUSH, Group, namespace_of
 from staticfire.simulation.world.process import Process
@@ -191,8 +192,12 @@ class Observer:
         for group, owners in self._owners().items():
             self._cluster.record.note(OwnersSeen(self._cluster.now_ms, group, owners))
 
-    def note_messages(self) -> None:
-        """Record the messages of programs, retries and dead letters, and the half messages that were moved away."""
+    def note_messages(self) -> list[StoredMessage]:
+        """Record the messages of programs, retries and dead letters, and the half messages that were moved away.
+
+        Return those of programs.
+        """
+        stored: list[StoredMessage] = []
         for name, broker in self._up():
             store = broker.state.store
             for topic in store.topics():
@@ -204,6 +209,10 @@ class Observer:
                         offset, times = record.queue_offset, record.reconsume_times
                         found = MessageFound(self._cluster.now_ms, message, place, offset, times, content)
                         self._cluster.record.note(found)
+                        if topic in self._cluster.queues:
+                            keys = (find_property(record.properties, KEYS) or b"").decode().split(" ")
+                            stored.append(StoredMessage(message, topic, content.message_id, message in keys))
+        return stored
 
     def note_tables(self) -> None:
         """Record the sizes of tables: those of brokers, and the tasks and connections of all processes."""

@@ -19,6 +19,7 @@ from staticfire.simulation.checkers import CHECKERS
 from staticfire.simulation.checkers.checker import Checkers
 from staticfire.simulation.checkers.events import NotSettled, RunEvent, Settled, TrafficEnded, WentWrong
 from staticfire.simulation.runs.cluster import RunCluster
+from staticfire.simulation.runs.looking_up import look_up
 from staticfire.simulation.runs.observing import Observer, settled
 from staticfire.simulation.runs.outcome import RunOutcome
 from staticfire.simulation.runs.planning import plan_strikes
@@ -200,7 +201,9 @@ class _Run:
         if cluster.replicas is not None:
             await cluster.replicas.note_logs()
             cluster.replicas.note_topics(SIDE)
-        observer.note_messages()
+        stored = observer.note_messages()
+        if not reasons:
+            await look_up(cluster, stored)
         self._note_vain(cluster)
 
     def _note_vain(self, cluster: RunCluster) -> None:

@@ -249,6 +249,7 @@ class SendingProgram(Service):
         delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
             self._namespace.unwrap(description.topic), body, tag,
+            (description.program, name) if description.has_keys else (),
             properties={NAME_PROPERTY: name, **properties},
             delay_level=description.delay_level, delay_ms=delay_ms, deliver_ms=deliver_ms,
         )  # fmt: skip

@@ -16,6 +16,8 @@ from staticfire.simulation.workload.strikes import Strike
 
 TRIES_MAX = 60
 SECONDS_MAX = 60.0
+# A run that takes long gets more time: as much as this many repetitions take.
+REPETITIONS_MAX = 12
 # How long a shortened run continues after its last fault.
 AFTER_MS = 5_000
 
@@ -24,14 +26,17 @@ class Shrinker:
     """Repeats a run, each time with fewer faults.
 
     First it repeats the run as it was. If that doesn't fail in the same way, something in the workload doesn't follow
-    from the seed, and a smaller run would prove nothing.
+    from the seed, and a smaller run would prove nothing. The time for the tries is counted from then on.
     """
 
-    def __init__(self, make: WorkloadMaker, failed: RunOutcome, hours: float, seconds_max: float = SECONDS_MAX) -> None:
+    def __init__(
+        self, make: WorkloadMaker, failed: RunOutcome, hours: float, clock_s: Callable[[], float] = monotonic
+    ) -> None:
         self._make = make
         self._seed = failed.seed
         self._checkers = {violation.checker for violation in failed.violations}
-        self._until_s = monotonic() + seconds_max
+        self._clock_s = clock_s
+        self._until_s = 0.0
         self.best = failed
         self.hours = hours
         self.tries = 0
@@ -40,7 +45,10 @@ class Shrinker:
 
     def shrink(self) -> RunOutcome:
         """Return the outcome of the smallest failing run that was found; the given one if it can't be repeated."""
+        began_s = self._clock_s()
         again = play(self._make, Play(self._seed, self.hours, self.best.strikes))
+        ended_s = self._clock_s()
+        self._until_s = ended_s + max(SECONDS_MAX, REPETITIONS_MAX * (ended_s - began_s))
         self.is_repeated = again.fingerprint == self.best.fingerprint and self._fails_alike(again)
         if not self.is_repeated:
             return self.best
@@ -56,7 +64,7 @@ class Shrinker:
         return self._try(strikes, self.hours)
 
     def _try(self, strikes: list[Strike], hours: float) -> bool:
-        if self.tries >= TRIES_MAX or monotonic() > self._until_s:
+        if self.tries >= TRIES_MAX or self._clock_s() > self._until_s:
             return False
         self.tries += 1
         outcome = play(self._make, Play(self._seed, hours, strikes))

@@ -55,7 +55,7 @@ def with_kinds(chance: Random, workload: Workload) -> Workload:
     if chance.random() >= PLAIN_SHARE:
         chosen = [name for name in KINDS if chance.random() < KIND_SHARE] or [chance.choice(list(KINDS))]
         workload = with_some(chance, workload, chosen)
-    return _with_more(chance, workload)
+    return _with_keys(chance, _with_more(chance, workload))
 
 
 def _with_more(chance: Random, workload: Workload) -> Workload:
@@ -73,6 +73,13 @@ def _with_more(chance: Random, workload: Workload) -> Workload:
     if share < CALM_SHARE + RARE_SHARE:
         return replace(workload, nemesis=replace(workload.nemesis, every_seconds=RARE_S))
     return workload
+
+
+def _with_keys(chance: Random, workload: Workload) -> Workload:
+    """In some seeds messages have keys. This is drawn last, so that it changes nothing in other seeds."""
+    if chance.random() >= MORE_SHARE:
+        return workload
+    return replace(workload, producers=[replace(one, has_keys=True) for one in workload.producers])
 
 
 def _large(workload: Workload) -> Workload:

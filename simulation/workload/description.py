@@ -104,6 +104,8 @@ class Producers(Word):
     """The machines are name-1, name-2 ...; if empty, <topic>-producer-1 ..."""
     keys: int = 0
     """The number of different keys: a message goes to its key's queue; 0: to any queue."""
+    has_keys: bool = False
+    """Whether messages have keys by which they can be found: the name of their program, and their own."""
     delay_level: int = 0
     delay_ms: int = 0
     is_exact: bool = False

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from staticfire.client import AVERAGELY_BY_CIRCLE
 from staticfire.simulation.runs.outcome import RunOutcome
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.swarm import plain_workload
@@ -18,10 +19,12 @@ from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.foreign_mutants import FOREIGN_KINDS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
+from tests.mutants.look_up_mutants import LOOK_UP_MUTANTS
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 from tests.mutants.promise_mutants import PROMISE_MUTANTS
 from tests.mutants.replica_mutants import LEANS_OF_REPLICAS
+from tests.mutants.share_mutants import SHARE_MUTANTS
 
 HOURS = 0.02
 SEEDS_MAX = 200
@@ -102,6 +105,15 @@ def members_workload(chance: Random) -> Workload:
     return replace(workload, nemesis=Nemesis(("kill member", "restart member"), EVERY_S, LASTS_S))
 
 
+def sharing_workload(chance: Random) -> Workload:
+    """Return one whose members come and go, with few threads and several messages per call."""
+    workload = members_workload(chance)
+    settings = {"consume_threads": chance.choice((1, 2)), "allocate_strategy": AVERAGELY_BY_CIRCLE}
+    shipping, billing = workload.groups
+    groups = [replace(shipping, batch=5), replace(billing, batch=5, members=3, settings=settings)]
+    return replace(workload, producers=[Producers("orders", 20)], groups=groups)
+
+
 def restarting_workload(chance: Random) -> Workload:
     """Return one in which nothing happens but that brokers stop in order and start again."""
     return replace(ordered_workload(chance), nemesis=Nemesis("restart broker", EVERY_S, LASTS_S))
@@ -144,6 +156,13 @@ def quiet_workload(chance: Random) -> Workload:
         ],
         settles_within_seconds=SETTLES_WITHIN_S,
     )
+
+
+def look_up_workload(chance: Random) -> Workload:
+    """Return one whose messages have keys, and whose brokers are killed now and then."""
+    workload = quiet_workload(chance)
+    producers = [replace(one, has_keys=True) for one in workload.producers]
+    return replace(workload, producers=producers, nemesis=Nemesis("kill broker", 3 * EVERY_S, (0.5, 2.0)))
 
 
 def small_files_workload(chance: Random) -> Workload:
@@ -289,6 +308,8 @@ LEANS: dict[str, WorkloadMaker] = {
     "saved offsets of two queues are mixed up": restarting_workload,
     **LEANS_OF_REPLICAS,
     **dict.fromkeys(PROMISE_MUTANTS, quiet_workload),
+    **dict.fromkeys(SHARE_MUTANTS, sharing_workload),
+    **dict.fromkeys(LOOK_UP_MUTANTS, look_up_workload),
     "a lost broker stays in the routes": spare_workload,
     "held pulls are notified for 45 s": spare_workload,
     "a start delivers what waits for its time late": far_workload,

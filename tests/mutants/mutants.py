@@ -36,10 +36,12 @@ from staticfire.simulation.world.files import SimulatedFile, SimulatedFiles
 from tests.mutants.foreign_mutants import FOREIGN_MUTANTS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KIND_MUTANTS
+from tests.mutants.look_up_mutants import LOOK_UP_MUTANTS
 from tests.mutants.loss_mutants import LOSS_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 from tests.mutants.promise_mutants import PROMISE_MUTANTS
 from tests.mutants.replica_mutants import REPLICA_MUTANTS
+from tests.mutants.share_mutants import SHARE_MUTANTS
 
 Patch = pytest.MonkeyPatch
 EARLY_MS = 700
@@ -313,4 +315,6 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **REPLICA_MUTANTS,
     **LOSS_MUTANTS,
     **PROMISE_MUTANTS,
+    **SHARE_MUTANTS,
+    **LOOK_UP_MUTANTS,
 }  # fmt: skip

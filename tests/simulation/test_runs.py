@@ -1,6 +1,7 @@
 """Runs from seeds: they repeat, they find what is broken, they are told as pages."""
 
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from staticfire.runtime.log import logger
 from staticfire.simulation.checkers import Checker
 from staticfire.simulation.checkers.events import CallBegan, RunEvent, SendBegan
 from staticfire.simulation.runs.play import Play, planned, play
-from staticfire.simulation.runs.shrinking import Shrinker, as_scenario, minimal
+from staticfire.simulation.runs.shrinking import SECONDS_MAX, Shrinker, as_scenario, minimal
 from staticfire.simulation.runs.trace_page import trace_page
 from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
 from staticfire.simulation.workload.strikes import STRIKES, Strike
@@ -104,6 +105,17 @@ def test_a_run_that_failed_is_made_smaller_and_written_as_a_test() -> None:
     exec(text.replace('load_workload("small.py")', "WORKLOAD"), program)
     with pytest.raises(AssertionError, match="ReachesAll"):
         program["test_seed_3"]()
+
+
+@pytest.mark.usefixtures("failures_count_as_done")
+def test_a_long_run_that_failed_is_made_smaller() -> None:
+    """A repetition of this one takes longer than all tries for a short one may."""
+    outcome = outcome_of(3)
+    assert outcome.strikes
+    seconds = itertools.count(step=2 * SECONDS_MAX)
+    shrinker = Shrinker(lambda _: WORKLOAD, outcome, HOURS, clock_s=lambda: next(seconds))
+    assert shrinker.shrink().strikes == []
+    assert shrinker.tries == 3  # Without faults, once more, and in less time.
 
 
 def test_the_fewest_faults_are_found() -> None:
