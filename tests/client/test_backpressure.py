@@ -10,7 +10,6 @@ from staticfire.protocol.errors import ClientError
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
-
 WITHIN_S = 60
 
 
