@@ -175,16 +175,17 @@ class Children:
 
     def wait_ready(self, children: Sequence[Child], timeout_ms: int = READY_TIMEOUT_MS) -> None:
         """Return when all are ready. Raises: ChildFailed if one has ended or takes too long, StopRequested."""
-        deadline_s = time.monotonic() + timeout_ms / 1000
+        deadline_s, is_over = time.monotonic() + timeout_ms / 1000, False
         with self._watching_signals():
             while waiting := [child for child in children if not child.ready]:
                 for child in waiting:
                     if child.exit_code is not None:
                         raise ChildFailed(child, f"{child.how_it_ended()} before it was ready")
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
+                if is_over:
                     raise ChildFailed(waiting[0], f"{waiting[0].name} was not ready within {timeout_ms} ms")
-                self.pump(left_s)
+                left_s = deadline_s - time.monotonic()
+                is_over = left_s <= 0
+                self.pump(max(left_s, 0))  # Also after the deadline: it may have passed while we couldn't run.
                 if self._signals is not None and (number := self._signals.first_stop()):
                     for child in children:
                         child.is_awaited = False
@@ -205,9 +206,9 @@ class Children:
         with self._watching_signals():
             while any(child.exit_code is None for child in running):
                 left_s = deadline_s - time.monotonic()
+                self.pump(max(left_s, 0))  # Also after the deadline: it may have passed while we couldn't run.
                 if left_s <= 0 or (self._signals is not None and self._signals.take_stop()):
                     break
-                self.pump(left_s)
         late = [child for child in running if child.exit_code is None]
         for child in late:
             self.kill(child)

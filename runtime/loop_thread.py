@@ -65,11 +65,14 @@ class LoopThread:
         try:
             return future.result(timeout_s)
         except BaseException as error:
+            # A signal handler of the program may raise a TimeoutError of its own here, at any time.
+            is_late = isinstance(error, TimeoutError) and until_s is not None and time.monotonic() >= until_s
             if future.done():
+                if is_late:
+                    return future.result()  # The coroutine ended between the timeout and here.
                 raise
             self.cancel(future)
-            # A signal handler of the program may raise a TimeoutError of its own here, at any time.
-            if isinstance(error, TimeoutError) and until_s is not None and time.monotonic() >= until_s:
+            if is_late:
                 raise AnswerTimeout(f"{self.owner}: not done within {timeout_s:g} s") from None
             raise
 

@@ -252,6 +252,9 @@ class _Stop:
         self.ready = True
 
     def close(self) -> None:
+        if self._parent is not None and not self._parent_gone:
+            # The exit code is decided. A later signal would replace it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
         for number in self._numbers:
             self._loop.remove_signal_handler(number)
         if self._parent is not None:

@@ -42,21 +42,25 @@ class WaitingTime:
         self._rings_ms = _NEVER
 
     def watch(self) -> None:
-        """End each waiting send in time. Hot while the window of requests is full; mostly the timer is set already."""
+        """End each waiting send in time. Hot while the window of requests is full; mostly the timer is set already.
+
+        A send that was posted in this tick of the event loop, and is late already, makes a timer that rings late.
+        """
         if self._timer is None and self._waiting.line:
-            self._ring_at(min(map(self._due_ms, self._waiting.everything())))
+            self._ring_at(self._first_due_ms())
 
     def include(self, pending: PendingSend) -> None:
-        """End a new send in time, too: if it is a retry, it has less time than those that wait already."""
+        """End a new send in time, too: if it is a retry, it has less time than those that wait already.
+
+        If it is late already, it has waited elsewhere, such as for a route, and gets no more time here.
+        """
         due_ms = self._due_ms(pending)
         if due_ms < self._rings_ms:
-            self._ring_at(due_ms)
+            self._ring_at(max(due_ms, self._clock.uptime_ms()))
 
     def end_late(self, uptime_ms: UptimeMs) -> None:
-        """End the sends whose time has passed."""
-        late = self._waiting.take_late(lambda pending: self._due_ms(pending) <= uptime_ms)
-        if late:
-            self._give_up(late)
+        """End the sends whose time has passed, or give them more time if the program couldn't run."""
+        self._end_late(uptime_ms, self._first_due_ms() if self._timer is None else self._rings_ms)
 
     def _due_ms(self, pending: PendingSend) -> UptimeMs:
         """Return when an attempt has waited for too long."""
@@ -65,21 +69,28 @@ class WaitingTime:
         began_ms = pending.retried_ms or pending.deadline_ms - self._timeout_ms
         return UptimeMs(min(pending.deadline_ms, began_ms + self._attempt_ms))
 
+    def _first_due_ms(self) -> UptimeMs:
+        return min(map(self._due_ms, self._waiting.everything()))
+
     def _ring_at(self, due_ms: UptimeMs) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        uptime_ms = self._clock.uptime_ms()
-        self._rings_ms = max(due_ms, uptime_ms)
-        self._timer = self._loop.call_later((self._rings_ms - uptime_ms) / 1000, self._ring)
+        self._rings_ms = due_ms
+        self._timer = self._loop.call_later(max(due_ms - self._clock.uptime_ms(), 0) / 1000, self._ring)
 
     def _ring(self) -> None:
-        uptime_ms = self._clock.uptime_ms()
-        more_ms = round(extension_s((uptime_ms - self._rings_ms) / 1000) * 1000)
-        self._timer, self._rings_ms = None, _NEVER
+        rings_ms, self._timer, self._rings_ms = self._rings_ms, None, _NEVER
+        self._end_late(self._clock.uptime_ms(), rings_ms)
+        self.watch()
+
+    def _end_late(self, uptime_ms: UptimeMs, rings_ms: UptimeMs) -> None:
+        """`rings_ms`: when the timer should have rung."""
+        more_ms = round(extension_s((uptime_ms - rings_ms) / 1000) * 1000)
         if more_ms:
             self._extend(UptimeMs(uptime_ms + min(more_ms, self._shortest_ms)))
-        self.end_late(uptime_ms)
-        self.watch()
+        late = self._waiting.take_late(lambda pending: self._due_ms(pending) <= uptime_ms)
+        if late:
+            self._give_up(late)
 
     def _extend(self, until_ms: UptimeMs) -> None:
         """Give all sends time until then; a whole send gets more time once, so that each one ends.

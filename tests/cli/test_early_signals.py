@@ -110,7 +110,7 @@ def killed(stand: Stand) -> Stand:
     """A stand of which only the nameserver was started, and killed by fault rule 1."""
     stand.cluster.start(later=["broker-a"])
     stand.cluster.process_faults.add(FaultRule(action=actions.KILL, number=1), ["nameserver"])
-    assert stand.signals.take() == [signal.SIGCHLD]  # Of the nameserver.
+    assert {*stand.signals.take()} == {signal.SIGCHLD}  # Of the nameserver, more than one if the system stopped it.
     return stand
 
 

@@ -106,7 +106,7 @@ async def test_only_the_slow_message_is_sent_back(live: Live, limit: str, overdu
         live.release.set()
     assert overdue() == 1
     assert live.committed == SENT
-    assert live.heard == list(range(SENT))
+    assert sorted(live.heard) == list(range(SENT))  # Two threads take turns as the system lets them.
 
 
 @pytest.mark.row("C12")

@@ -1,6 +1,7 @@
 """Processes as their parent sees them, with real ones: ready, stopped, killed, failed."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -45,6 +46,22 @@ def test_child_is_ready_and_stops_on_request(children: Children) -> None:
     children.wait_ready([child])
     assert children.stop([child]) == []
     assert (child.exit_code, child.died) == (0, False)
+
+
+def test_child_that_is_ready_when_its_time_is_over_is_ready(children: Children) -> None:
+    child = children.spawn(plan())
+    select.select([child.link], [], [])
+    children.wait_ready([child], timeout_ms=0)
+    assert child.ready
+
+
+def test_child_that_has_ended_when_its_time_is_over_wasnt_killed(children: Children) -> None:
+    child = children.spawn(plan())
+    children.wait_ready([child])
+    child.process.terminate()
+    select.select([child.link], [], [])  # Its end.
+    assert children.stop([child], timeout_ms=0) == []
+    assert (child.exit_code, child.was_killed) == (0, False)
 
 
 def test_child_that_is_signalled_twice_still_stops_in_order(children: Children) -> None:

@@ -3,9 +3,12 @@
 import asyncio
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from types import FrameType
 
 import pytest
 
@@ -55,6 +58,29 @@ def test_timeout_of_the_coroutine_itself_stays_what_it_is(thread: LoopThread) ->
 
     with pytest.raises(TimeoutError, match="its own"):
         thread.call(fail(), timeout_s=10)
+
+
+def test_call_that_is_done_just_after_its_timeout_returns_its_result(thread: LoopThread) -> None:
+    may_end = asyncio.Event()
+
+    async def end_late() -> str:
+        await may_end.wait()
+        return "done"
+
+    async def let_it_end() -> None:
+        may_end.set()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "return" and frame.f_code is Future.result.__code__:
+            sys.setprofile(None)
+            thread.call(let_it_end())
+            thread.call(asyncio.sleep(0))  # The other coroutine needs one more turn of the loop.
+
+    sys.setprofile(watch)
+    try:
+        assert thread.call(end_late(), timeout_s=0.01) == "done"
+    finally:
+        sys.setprofile(None)
 
 
 @pytest.mark.parametrize("timeout_s", [None, 3_600])

@@ -98,6 +98,22 @@ async def test_messages_that_are_sent_together_have_the_same_time_and_words_in_t
         outcome.result()
 
 
+@pytest.mark.parametrize("is_connected", [True, False])
+@pytest.mark.parametrize("stall_s", [5, 60])
+async def test_a_send_whose_program_is_stopped_before_its_request_leaves_goes_on(
+    world: SimulatedWorld, shop: Shop, is_connected: bool, stall_s: int
+) -> None:
+    producer = Producer("shop", NAMESRV, ONE_TRY, world.machine("till"))
+    async with producer:
+        await producer.queues(TOPIC)
+        if is_connected:
+            await producer.send(Message(TOPIC, b"0"))
+        await world.run_for(seconds=10)
+        posted = producer.post(Message(TOPIC, b"1"))
+        world.loop.uptime_ns += stall_s * 1_000_000_000
+        assert (await posted).queue_offset == 0
+
+
 class Line:
     """Sends that wait for one broker, and when each was given up."""
 
@@ -108,10 +124,19 @@ class Line:
         self._time = WaitingTime(self._waiting, ProducerSettings(), self._clock, self._give_up)
         self.given_up: list[tuple[str, int]] = []
 
-    def post(self, name: str, timeout_ms: int = 3_000) -> None:
-        deadline_ms = UptimeMs(self._clock.uptime_ms() + timeout_ms)
-        self._waiting.line.append(PendingSend(WIRE, name, NO_QUEUE, self._loop.create_future(), deadline_ms, 0, 1))
+    def post(self, name: str) -> None:
+        self._add(name, 3_000)
         self._time.watch()
+
+    def put(self, name: str, left_ms: int) -> None:
+        """Add a send that has waited elsewhere, with the time that is left."""
+        self._time.include(self._add(name, left_ms))
+
+    def _add(self, name: str, left_ms: int) -> PendingSend:
+        deadline_ms = UptimeMs(self._clock.uptime_ms() + left_ms)
+        pending = PendingSend(WIRE, name, NO_QUEUE, self._loop.create_future(), deadline_ms, 0, 1)
+        self._waiting.line.append(pending)
+        return pending
 
     def stop_for(self, seconds: float) -> None:
         """Let the program do nothing for some seconds."""
@@ -161,7 +186,7 @@ async def test_the_first_send_remains_the_most_urgent_one(world: SimulatedWorld)
 async def test_a_send_that_is_late_when_it_begins_to_wait_has_no_more_time(world: SimulatedWorld) -> None:
     await world.run_for(seconds=10)
     line = Line(world)
-    line.post("late", timeout_ms=-5_000)
+    line.put("late", left_ms=-5_000)
     await world.run_for(seconds=60)
     assert line.given_up == [("late", 10_000)]
 

@@ -8,6 +8,14 @@ from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.server import Server
+from tests.testing.kept_modules import KEPT
+
+
+@pytest.fixture(autouse=True)
+def _modules_are_kept() -> Iterator[None]:
+    """Restore what is loaded after pytester has forgotten it: this fixture ends after that one."""
+    yield
+    KEPT.restore()
 
 
 @pytest.fixture

@@ -1,14 +1,8 @@
 """The pytest plugin as its users have it: in a pytest of its own."""
 
 import pytest
-import structlog
 
-import staticfire
-import staticfire.testing.target
-
-LOADED = [structlog, *(getattr(staticfire, name) for name in staticfire.__all__)]
-# pytester forgets the modules that a pytest within this one has loaded, but not what a package has looked up in them:
-# for the next one a class would be two. A structlog that is loaded again has lost its configuration.
+from tests.testing.kept_modules import KEPT
 
 CONSUMER = """
 import pytest
@@ -44,7 +38,7 @@ QUIET = (
 
 def run(pytester: pytest.Pytester, tests: str, *arguments: str) -> pytest.RunResult:
     pytester.makepyfile(CONSUMER + tests)
-    return pytester.runpytest_inprocess(*QUIET, *arguments)
+    return pytester.runpytest_inprocess(*QUIET, *arguments, plugins=[KEPT])
 
 
 @pytest.mark.row("E3")
