@@ -171,6 +171,7 @@ class RequestFamilies:
         faults = FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections, events)
         forget = Forget(
             faults.release,
+            services.targets.new_topics.resume_all,
             services.waiting.forgetting(),
             (tables.surprises.forget, services.targets.forget, self.pulls.answer_held),
             self.assignments.forget,

@@ -48,19 +48,22 @@ class AccessBook:
         self.users[user.username] = user
         self.touch()
 
-    def create_named(self, users: list[User]) -> None:
+    def create_named(self, users: list[User]) -> bool:
         """Add the users that settings name, except for those that they named at an earlier start, too.
 
-        A failover, a restore and a restart of the broker are such starts. A file of an earlier version doesn't
-        contain the names that settings had: each user that is missing counts as removed.
+        Return whether it was known which users that were. A failover, a restore and a restart of the broker are such
+        starts. A file of an earlier version doesn't contain the names that settings had: each user that is missing
+        counts as removed.
         """
         fresh = [user for user in users if user.username not in self.named]
-        if fresh or not self._knows_named:
-            for user in fresh if self._knows_named else ():
+        knew_named = self._knows_named
+        if fresh or not knew_named:
+            for user in fresh if knew_named else ():
                 self.users.setdefault(user.username, user)
             self.named.update(user.username for user in fresh)
             self._knows_named = True
             self.touch()
+        return knew_named
 
     def remove_user(self, name: str) -> bool:
         """Remove a user and its policies; return whether it existed."""

@@ -64,12 +64,14 @@ class AccessControl:
         """Add users that the settings name for the first time; judge if anything requires it. Raises: UsageError."""
         settings = self._site.settings()
         users = check_settings(settings)
-        self.book.create_named(users)
+        knew_named = self.book.create_named(users)
         for user in users:
             known = self.book.user(user.username)
             if known is None:
-                log.info(
-                    "user_not_created", user=readable(user.username), reason="it was removed after an earlier start",
+                removed = "it was removed after an earlier start"
+                unknown = "access.json is of an earlier version and doesn't say whether this user was removed"
+                (log.info if knew_named else log.warning)(
+                    "user_not_created", user=readable(user.username), reason=removed if knew_named else unknown,
                     way_out=f"staticfire user add {readable(user.username)} --secret ...",
                 )  # fmt: skip
             elif known.password != user.password:

@@ -37,6 +37,8 @@ class Forget(NamedTuple):
 
     first: Callable[[], None]
     """Handles the requests that fault rules still delay, so that none of them stores or changes anything after it."""
+    announced: Callable[[], None]
+    """Stores what waits for the announcement of its topic, so that it doesn't create the topic again."""
     with_topic: Mapping[str, Callable[[], None]]
     """Called when the messages of a topic are removed."""
     at_once: Sequence[Callable[[], None]]
@@ -75,6 +77,7 @@ class ResetHandlers:
         self._forget.first()
         # Requests that create topics and the like are handled in tasks, which apply the change in their first step.
         await asyncio.sleep(0)
+        self._forget.announced()
         request: Reset = call.request
         if request.only_settings:
             await self._forget.settings()

@@ -22,7 +22,7 @@ from staticfire.client.settings.push_settings import MessageModel, PushSettings
 from staticfire.protocol import fastjson
 from staticfire.protocol.errors import ClientError, StaticfireError, StorageError
 from staticfire.protocol.numbers import Int32, Int64
-from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfoAnswer, GetClusterInfo
+from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -136,19 +136,20 @@ class LocalOffsets:
     async def _decide(self, doubted: Mapping[MessageQueue, str]) -> None:
         """Begin again at 0 in the queues whose own broker doesn't have their topic.
 
-        Another broker may be at its old address. It doesn't know the topic, and says nothing about it.
+        Another broker may be at its old address. It doesn't know the topic, and says nothing about it. A slave counts
+        as its own broker: it may be the only one of which this member hears that the topic was deleted.
         """
-        masters: dict[str, str] | None = None
+        addresses: dict[str, list[str]] | None = None
         try:
             answer = await self._nameservers.ask(GetClusterInfo())
             if isinstance(answer, ClusterInfoAnswer) and answer.body is not None:
                 brokers = answer.body.broker_addr_table
-                masters = {name: data.broker_addrs.get(MASTER_ID, "") for name, data in brokers.items()}
+                addresses = {name: list(data.broker_addrs.values()) for name, data in brokers.items()}
         except StaticfireError as error:
-            log.warning("masters_unknown", reason=str(error))
+            log.warning("brokers_unknown", reason=str(error))
         for queue, address in doubted.items():
-            if masters is not None and masters.get(queue.broker_name) != address:
-                reason = f"{address} doesn't have the topic, but isn't the master of {queue.broker_name}"
+            if addresses is not None and address not in addresses.get(queue.broker_name, ()):
+                reason = f"{address} doesn't have the topic, but isn't an address of {queue.broker_name}"
                 log.warning("offset_kept", queue=str(queue), reason=reason)
             else:  # Too many messages are better than too few. LAST_OFFSET would skip the first ones of the new queue.
                 self._offsets[queue] = 0

@@ -67,7 +67,10 @@ class BrokerHandlers:
         if registered is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
         if not registered.is_outdated and entry.broker_id == MASTER_ID:
-            state.routes.map_queues(entry.broker_name, topics.topic_config_table, topics.topic_queue_mapping_info_map)
+            # A restored broker has lost topics: it leads none of their logical queues.
+            gone = state.routes.mappings if request.has_fewer_topics else ()
+            mapped = {*topics.topic_config_table, *gone}
+            state.routes.map_queues(entry.broker_name, mapped, topics.topic_queue_mapping_info_map)
         advertise = state.advertiser(connection)
         return RegistrationAnswer(
             master_addr=registered.master_address and advertise(registered.master_address),

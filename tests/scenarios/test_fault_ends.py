@@ -107,6 +107,18 @@ async def test_no_delayed_send_is_stored_after_a_reset(shop: FaultyShop, connect
     assert sum(end for (_, _), end in shop.ends().items()) == 1
 
 
+async def test_no_delayed_send_creates_its_topic_after_a_reset(shop: FaultyShop, connection: Connection) -> None:
+    await shop.add(code="SEND_MESSAGE", delay="1s", stays=True)
+    sent = [connection.ask(SendMessageV2("tills", "trial", "TBW102", 4, 0, 0, 1, 0, "", body=b"x"), 30_000)] * 3
+    await shop.world.run_for(ms=100)
+    await reset(shop.admin.client.pool, NAMESRV, KnownBrokers())
+    await shop.world.run_for(ms=10_000)
+    assert (await sent[0]).code == 0
+    broker = shop.brokers["broker-a"]
+    assert broker.tables.topics.get("trial") is None
+    assert broker.state.store.queue_ids("trial") == []
+
+
 @pytest.mark.parametrize(
     ("code", "change"),
     [

@@ -5,11 +5,11 @@ import pytest
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import ConsumeFromWhere, MessageModel
-from staticfire.protocol.requests.groups import SubscriptionGroupConfig
+from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world import SimulatedWorld
 from tests.protocols import BOTH_PROTOCOLS
-from tests.scenarios.consuming import GROUP, Shop
+from tests.scenarios.consuming import GROUP, NAMESRV, Shop
 from tests.scenarios.polling import lite_pull, poll_all
 
 BROADCASTING, FIRST = MessageModel.BROADCASTING, ConsumeFromWhere.FIRST_OFFSET
@@ -61,6 +61,40 @@ async def test_another_broker_at_the_address_says_nothing_about_the_topic(world:
     await shop.send(b"next", topic="bills", queue=0)
     await world.run_for(seconds=10)
     assert shop.bodies == [*NUMBERS, b"next"]
+
+
+@BOTH_PROTOCOLS
+@pytest.mark.row("R6")
+async def test_a_member_that_reads_at_a_slave_consumes_a_topic_that_is_created_again(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    settings = {"slave_read_enable": True, "slave_sync_period": 1000}
+    await world.stop("broker-a")
+    shop.broker_settings = settings
+    await shop.start_broker("broker-a")
+    own = BrokerSettings(
+        broker_name="broker-a", broker_role="SLAVE", broker_id=1, namesrv_addr=NAMESRV, store_path_root_dir="/store",
+        **settings,
+    )  # fmt: skip
+    await world.start("slave", Broker(world.machine("slave", host="10.0.1.9"), own))
+    await world.run_for(seconds=3)
+    for number in (1, 2):  # The group is to read at slaves.
+        change = UpdateGroup(body=SubscriptionGroupConfig(GROUP, broker_id=1))
+        assert (await shop.admin.client.pool.ask(f"10.0.1.{number}:10911", change)).code == 0
+    await shop.admin.create_topic("bills", queues=1, broker_name="broker-a")
+    await world.run_for(seconds=40)
+    await shop.start("one", topic="bills", message_model=BROADCASTING, consume_from_where=FIRST)
+    await shop.send(*NUMBERS, topic="bills", queue=0)
+    await shop.until_heard(6)
+    await world.run_for(seconds=12)
+    await shop.admin.delete_topic("bills")
+    await world.run_for(seconds=1)
+    await shop.admin.create_topic("bills", queues=1, broker_name="broker-a")
+    shop.heard.clear()
+    bodies = [b"n%d" % number for number in range(9)]
+    await shop.send(*bodies, topic="bills", queue=0)
+    await world.run_for(seconds=90)
+    assert shop.bodies == bodies
 
 
 @pytest.mark.row("R6")

@@ -13,8 +13,11 @@ from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.logged import LogLine, logged
 from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet, address_of
 from tests.scenarios.test_replica_disks import lose_disk
+
+__all__ = ["logged"]
 
 pytestmark = pytest.mark.row("G7")
 
@@ -102,12 +105,16 @@ def as_of_an_earlier_version(pair: ReplicaSet, name: str) -> None:
     files.replace(path, json.dumps(saved).encode(), True)
 
 
-async def test_a_removed_user_stays_removed_after_an_upgrade(pair: ReplicaSet) -> None:
+async def test_a_removed_user_stays_removed_after_an_upgrade(pair: ReplicaSet, logged: list[LogLine]) -> None:
     await changed(pair, DeleteUser("shop"))
     await pair.world.stop(MASTER)
     as_of_an_earlier_version(pair, MASTER)
+    logged.clear()
     await pair.start(MASTER)
     assert await users(pair) == ["admin"]
+    [line] = [line for line in logged if line.event == "user_not_created"]
+    assert (line.level, line.fields["user"]) == ("warning", "shop")
+    assert "doesn't say whether this user was removed" in str(line.fields["reason"])
     await pair.restart(MASTER, init_authentication_user=named("admin", "shop", "audit"))
     assert await users(pair) == ["admin", "audit"]
 

@@ -11,6 +11,7 @@ from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import GetRoute
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.protocol.requests.static_topics import GetStaticTopicConfig
 from staticfire.protocol.requests.statistics import GetConsumeStats
 from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
@@ -105,6 +106,20 @@ async def test_an_ordinary_topic_becomes_a_static_one(trio: Stand) -> None:
     assert (await ledger.send(0, b"x", "broker-a")).code == NOT_LEADER
     sent = await ledger.send(1, b"second")
     assert (sent.queue_id, sent.queue_offset) == (1, 1)
+
+
+async def test_a_broker_that_a_restore_takes_the_topic_from_leads_no_logical_queue(
+    world: SimulatedWorld, trio: Stand
+) -> None:
+    await trio.create_topic(TOPIC, 1, "broker-a")
+    address = trio.brokers["broker-b"]
+    assert (await trio.ask(address, SaveSnapshot("before"))).code == 0
+    ledger = StaticTopic(trio, ["broker-b", "broker-a"])
+    await ledger.put_all()
+    assert (await route(trio))["broker-b"].curr_id_map == {0: 0}
+    assert (await trio.ask(address, RestoreSnapshot("before"))).code == 0
+    await world.run_for(seconds=1)
+    assert "broker-b" not in await route(trio)
 
 
 async def test_a_restarted_nameserver_knows_the_mapping(
