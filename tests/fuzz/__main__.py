@@ -16,7 +16,7 @@ from tests.fuzz.corpus import CODECS
 from tests.fuzz.live import attack_cluster
 from tests.fuzz.reading import Reader
 from tests.fuzz.records import Records
-from tests.integration.fuzzing import resident_mib
+from tests.integration.fuzzing import own_mib
 
 FRAMES = 200_000
 """Of each codec; half as many records, and a twentieth of them go through a whole cluster."""
@@ -33,12 +33,12 @@ async def read_many(read: Callable[[], None], count: int) -> float:
     for number in range(count):
         if number == int(count * WARM):
             gc.collect()
-            warm_mib = resident_mib(os.getpid())
+            warm_mib = own_mib(os.getpid())
         if number % TURN == 0:
             await asyncio.sleep(0)
         read()
     gc.collect()
-    return resident_mib(os.getpid()) - warm_mib
+    return own_mib(os.getpid()) - warm_mib
 
 
 def fuzz(name: str, reader: Reader | Records | Conversations | CompiledParts, count: int) -> bool:

@@ -15,7 +15,7 @@ from staticfire.protocol.codes import OWN_CODES, RequestCode
 from staticfire.protocol.command import REQUESTS
 from tests.fuzz.corpus import CODECS, Corpus
 from tests.fuzz.mutations import Mutator
-from tests.integration.fuzzing import OPEN, Bystander, answers, ask, attack, places_of, resident_mib
+from tests.integration.fuzzing import OPEN, Bystander, answers, ask, attack, own_mib, places_of
 from tests.integration.stand import read_queue
 
 PER_CONNECTION = 4
@@ -78,11 +78,11 @@ def send_spoilt(cluster: Cluster, count: int, seed: int) -> tuple[int, dict[str,
             if number % BETWEEN == 0:
                 assert bystanders[name].ask() == 0
         if number == rounds // 3:
-            warm = {name: resident_mib(place["pid"]) for name, place in places.items()}
+            warm = {name: own_mib(place["pid"]) for name, place in places.items()}
     for bystander in bystanders.values():
         bystander.close()
     assert stored(cluster)[QUIET] == -(-rounds // BETWEEN)
-    return heard, {name: resident_mib(place["pid"]) - warm[name] for name, place in places.items()}
+    return heard, {name: own_mib(place["pid"]) - warm[name] for name, place in places.items()}
 
 
 def attack_cluster(count: int, seed: int) -> bool:

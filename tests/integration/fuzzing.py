@@ -300,9 +300,10 @@ def ask(address: str, code: int, fields: dict[str, Any]) -> tuple[int, bytes]:
         asking.close()
 
 
-def resident_mib(pid: int) -> float:
-    """Return how much memory a process has."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / (1 << 20)
+def own_mib(pid: int) -> float:
+    """Return how much memory a process has of its own, without files: a library may be loaded at any frame."""
+    _, resident, files, *_ = map(int, Path(f"/proc/{pid}/statm").read_text().split())
+    return (resident - files) * 4096 / (1 << 20)
 
 
 def places_of(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -323,7 +324,7 @@ def main(seconds: float, seed: int) -> None:
                 rounds += 1
             if time.monotonic() > reported + 5:
                 reported = time.monotonic()
-                memory = {name: round(resident_mib(place["pid"]), 1) for name, place in places.items()}
+                memory = {name: round(own_mib(place["pid"]), 1) for name, place in places.items()}
                 print(
                     f"{reported - begin:5.0f} s  {rounds} connections  MiB {memory}  deaths {cluster.deaths}",
                     flush=True,

@@ -10,7 +10,7 @@ from staticfire.cluster.cluster import Cluster
 from staticfire.launch.plan import NAMESERVER
 from staticfire.protocol.codes import RequestCode
 from tests.cli.commands import without_second_port
-from tests.integration.fuzzing import OPEN, Bystander, FrameMaker, answers, ask, attack, places_of, resident_mib
+from tests.integration.fuzzing import OPEN, Bystander, FrameMaker, answers, ask, attack, own_mib, places_of
 from tests.integration.stand import read_queue
 
 CONNECTIONS = 600
@@ -62,9 +62,9 @@ def test_thousands_of_odd_frames_harm_no_other_client(capfd: pytest.CaptureFixtu
                 if number % BETWEEN == 0:
                     assert bystanders[name].ask() == 0
             if number == CONNECTIONS // 3:
-                before = {name: resident_mib(place["pid"]) for name, place in places.items()}
+                before = {name: own_mib(place["pid"]) for name, place in places.items()}
         for name, place in places.items():
-            assert resident_mib(place["pid"]) < before[name] + GROWTH_MIB_MAX
+            assert own_mib(place["pid"]) < before[name] + GROWTH_MIB_MAX
             bystanders[name].close()
 
         for _ in range(2):
