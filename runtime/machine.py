@@ -216,6 +216,12 @@ class Files(Protocol):
     def remove_folder(self, path: str) -> None:
         """Remove a folder with its content; fine if it is missing. It, or parts of it, may reappear as a file may."""
 
+    def remove_empty_folder(self, path: str) -> bool:
+        """Remove a folder if it is empty, without unfinished replacements, too; return False if it isn't.
+
+        It is fine if it is missing. Raises: OSError.
+        """
+
     def boot_id(self) -> str:
         """Return an id of the current boot of the machine; empty if it is unknown.
 

@@ -6,6 +6,7 @@ Behaviour
 - When offsets are copied to a group that has members or a pending reset, the group is reset to them: otherwise the next
   commit of a member would overwrite them.
 - With useServerSideResetOffset=false the online members are notified instead; without any, the reset is refused.
+  mqadmin resetOffsetByTime -b -q also commits the new offset, therefore.
 - A requested offset must be in the queue, or at most one after its end.
 
 Different from RocketMQ
@@ -13,6 +14,8 @@ Different from RocketMQ
 - A reset waits for the owner. In RocketMQ any pull of the group takes the reset, also a pull of a former owner, which
   ignores the response. With anyPullTakesResets=true it is as in RocketMQ.
 - A queue that the topic doesn't have is refused, with or without a requested offset.
+- With useServerSideResetOffset=false, a reset of one queue moves that queue. In RocketMQ it moves all queues of the
+  topic to the time.
 """
 
 import asyncio
@@ -145,13 +148,8 @@ class ResetOffsetHandlers:
     def _tell_members(self, call: Call, request: ResetOffset, topic: TopicConfig) -> Answer:
         """Notify the members, which reset themselves. RocketMQ: Broker2Client.resetOffset. Raises: BrokerAnswer."""
         moved: Offsets = {}
-        for queue_id in range(topic.write_queue_nums):
-            committed = self._offsets.committed(request.group, request.topic, queue_id)
-            if committed == -1:
-                raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{request.group}> not exist")
-            offset = self._offset_at(self._state.store.queue(request.topic, queue_id), request.timestamp)
-            goes = request.is_force or offset < committed
-            moved[self._queues.named(request.topic, queue_id)] = offset if goes else committed
+        for queue_id in range(topic.write_queue_nums) if request.queue_id < 0 else [request.queue_id]:
+            moved[self._queues.named(request.topic, queue_id)] = self._target_of_members(request, queue_id)
         online = self._groups.consumers.consumer_table.get(request.group)
         if online is None:
             words = (
@@ -167,6 +165,15 @@ class ResetOffsetHandlers:
                 notice = ResetClientOffset(request.topic, request.group, request.timestamp, body=body)
                 member.connection.tell(notice)
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
+
+    def _target_of_members(self, request: ResetOffset, queue_id: int) -> int:
+        """Return the offset that the members go to in a queue. Raises: BrokerAnswer (the group or queue is unknown)."""
+        committed = self._offsets.committed(request.group, request.topic, queue_id)
+        if committed == -1:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{request.group}> not exist")
+        offset = self._target(request, queue_id)
+        is_given = request.queue_id >= 0 and request.offset != -1
+        return offset if is_given or request.is_force or offset < committed else committed
 
     # -- offsets of members --------------------------------------------------------------------------------------------
 

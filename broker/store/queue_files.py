@@ -191,14 +191,22 @@ class QueueFiles:
             names = self.files.list_folder(folder)
         except NotADirectoryError:
             return [folder]
+        for name in names:
+            if _is_file_name(name):
+                self._remove_at(f"{folder}/{name}")
         others = [f"{folder}/{name}" for name in names if not _is_file_name(name)]
-        if others:
-            for name in names:
-                if _is_file_name(name):
-                    self.files.remove(f"{folder}/{name}")
-        else:
-            self.files.remove_folder(folder)
-        return others
+        # A name that isn't listed, such as notes.tmp, also keeps the folder.
+        return others if others or self.files.remove_empty_folder(folder) else [folder]
+
+    def _remove_at(self, path: str) -> None:
+        try:
+            self.files.remove(path)
+        except IsADirectoryError:
+            self.files.remove_folder(path)  # In place of the file, which can't be rebuilt otherwise.
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether a queue has files. Raises: NotADirectoryError, OSError."""
+        return any(map(_is_file_name, self.files.list_folder(folder)))
 
     def forget(self, folder: str) -> None:
         """Close all open files below a folder that will be removed."""

@@ -65,7 +65,7 @@ class QueueTable:
         return existed
 
     def _finish_deletion(self, topic: str, position: int) -> None:
-        for queue_id in self._ids_on_disk(topic):
+        for queue_id in self._look_into(topic)[0]:
             folder = f"{self._folder}/{topic}/{queue_id}"
             try:
                 first = self._entries.first_position(folder)
@@ -76,8 +76,21 @@ class QueueTable:
                 self._remove_queue(folder)
 
     def _ids_on_disk(self, topic: str) -> list[int]:
-        """Return the ids of a topic's queues that had a folder at the start, and still do. Raises: OSError."""
-        return self._look_into(topic)[0] if topic in self._topics_on_disk else []
+        """Return the ids of a topic's queues that had files at the start, and still do. Raises: OSError.
+
+        After a deletion, foreign files may keep the folder of a queue.
+        """
+        if topic not in self._topics_on_disk:
+            return []
+        return [
+            queue_id for queue_id in self._look_into(topic)[0] if self._has_files(f"{self._folder}/{topic}/{queue_id}")
+        ]
+
+    def _has_files(self, folder: str) -> bool:
+        try:
+            return self._entries.has_files(folder)
+        except NotADirectoryError:
+            return True  # `load` reports it.
 
     def _look_into(self, topic: str) -> tuple[list[int], bool]:
         """Return the ids of the queues in a topic's folder, and whether nothing else is in it. Raises: OSError."""
@@ -197,8 +210,8 @@ class QueueTable:
         queue_ids, is_empty = self._look_into(topic)
         for queue_id in queue_ids:
             is_empty = self._remove_queue(f"{folder}/{queue_id}") and is_empty
-        if is_empty:
-            self._files.remove_folder(folder)
+        if is_empty and not self._files.remove_empty_folder(folder):
+            self.strays[folder] = None
 
     def _remove_queue(self, folder: str) -> bool:
         """Remove a queue's files and its folder; return False if other files are in it: those stay. Raises: OSError."""

@@ -324,11 +324,10 @@ class Recovery:
                     ends_position=min(self._state.ends.log_position, end),
                 )
             )
-        with_queues = {*self._queues.topics()}
         deleted = {
             topic: min(position, end)
             for topic, position in self.deleted_topics.items()
-            if position > self._log.min_position or topic in with_queues or not was_closed
+            if position > self._log.min_position or self._queues.queue_ids(topic) or not was_closed
         }
         self._ends.take_back(end, deleted != self.deleted_topics)
         if deleted != self.deleted_topics:

@@ -144,6 +144,17 @@ class LiveFiles:
         if os.path.isdir(path):
             os.rmdir(path)
 
+    def remove_empty_folder(self, path: str) -> bool:
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # POSIX allows both.
+                raise
+            return False
+        return True
+
     def boot_id(self) -> str:
         try:
             return self.read_bytes(BOOT_ID).decode().strip()

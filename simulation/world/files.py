@@ -169,6 +169,12 @@ class SimulatedFiles:
         self.history.record(self.process.name, "removes", path)
         self.disk.remove_folder(self._path(path))
 
+    def remove_empty_folder(self, path: str) -> bool:
+        if self.list_folder(path):
+            return False
+        self.remove_folder(path)
+        return True
+
     def boot_id(self) -> str:
         return f"{self.disk.name}-{self.disk.power_losses}"
 

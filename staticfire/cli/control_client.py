@@ -5,9 +5,11 @@ Only the endpoint knows which brokers the cluster has: nameservers forget those 
 
 import json
 import os
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -148,8 +150,8 @@ class ControlClient:
             is_wrong_use = error.code < HTTP_FAILED and error.code != HTTP_NOT_FOUND
             kind = UsageError if is_wrong_use else ClientError
             raise kind(_words(error)) from None
-        except (OSError, ValueError) as error:
-            reason = _tls_words(error) or str(error)
+        except (OSError, ValueError, HTTPException) as error:  # HTTPException: another program listens there.
+            reason = _tls_words(error) or str(error) or type(error).__name__
             raise ClientError(f"the control endpoint {self._url} doesn't respond: {reason}") from None
 
     def _tls(self) -> "SSLContext | None":
@@ -164,12 +166,18 @@ class ControlClient:
 def known_brokers(namesrv: str) -> list[str]:
     """Return the brokers of a cluster as its control endpoint knows them; none if it isn't at one of its usual places.
 
-    These are the address in STATICFIRE_CONTROL, and otherwise the usual port.
+    These are the address in STATICFIRE_CONTROL, and otherwise the usual port. A thread queries it, because the time-out
+    of a connection starts again with each byte, and another program may listen there.
     """
     try:
-        return ControlClient(namesrv, os.environ.get(CONTROL_VARIABLE) or None, False, LOOK_S).brokers()
+        endpoint = ControlClient(namesrv, os.environ.get(CONTROL_VARIABLE) or None, False, LOOK_S)
     except UsageError:  # The address or the token is unusable.
         return []
+    found: list[str] = []
+    query = threading.Thread(target=lambda: found.extend(endpoint.brokers()), daemon=True)
+    query.start()
+    query.join(LOOK_S)
+    return list(found)
 
 
 def _checked(url: str) -> str:
@@ -204,5 +212,5 @@ def _words(error: urllib.error.HTTPError) -> str:
     """Return the endpoint's error message."""
     try:
         return str(json.load(error)["error"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return f"{error.code} {error.reason}"

@@ -35,9 +35,13 @@ def paths() -> dict[str, str]:
 
 
 async def _what_there_is(call: ControlCall) -> Reply:
-    """Return processes, ports, folders, and all paths."""
+    """Return processes, ports, folders, all paths, and which brokers must be there, if that is known.
+
+    Whoever started the processes knows it. In another cluster, a broker that is gone may have been removed on purpose.
+    """
     view = call.cluster.view
-    return Reply({**view.describe(), "brokers": sorted(view.addresses), "paths": paths()})
+    brokers = {} if view.process_faults is None else {"brokers": sorted(view.addresses)}
+    return Reply({**view.describe(), **brokers, "paths": paths()})
 
 
 async def _docs(call: ControlCall) -> Reply:

@@ -1,13 +1,16 @@
 """`staticfire explain`, the control endpoint's /explain, and `cluster.explain()`: the same words on all roads."""
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from staticfire import Cluster, Message, Producer
-from staticfire.cli import main
-from tests.cli.commands import call, get, one_line
+from staticfire.cli import control_client, main
+from tests.cli.commands import Up, call, get, one_line
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +84,73 @@ def test_a_killed_broker_is_named(
             found = json.loads(capsys.readouterr().out)["findings"]
             assert kind in [one["kind"] for one in found]
             assert any("broker broker-b" in one["words"] for one in found) == (at is two)
+
+
+@contextmanager
+def other_program(reply: bytes, pause_s: float = 0.0) -> Iterator[str]:
+    """A program that isn't a control endpoint: it sends these bytes once, or with a pause again and again."""
+    ended = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            while reply and not ended.is_set():
+                try:
+                    connection.sendall(reply)
+                except OSError:
+                    return  # The client has left.
+                if not pause_s:
+                    return
+                ended.wait(pause_s)
+            ended.wait()
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        ended.set()
+        serving.join()
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"220 mail.example.com ESMTP\r\n",
+        b"\x00\x16",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{",
+        b"HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\n{",
+    ],
+)
+def test_another_program_at_the_endpoints_port_is_left_alone(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, reply: bytes
+) -> None:
+    with other_program(reply) as url:
+        monkeypatch.setenv("STATICFIRE_CONTROL", url)
+        assert main(["explain", "nobody", "-n", cluster.namesrv]) == 1
+    assert "no broker knows a group nobody" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("reply", [b"", b"H"])
+def test_an_endpoint_that_never_answers_is_waited_for_only_shortly(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, reply: bytes
+) -> None:
+    """Also if it sends a byte from time to time."""
+    monkeypatch.setattr(control_client, "LOOK_S", 0.1)
+    with other_program(reply, 0.01) as url:
+        monkeypatch.setenv("STATICFIRE_CONTROL", url)
+        assert control_client.known_brokers(cluster.namesrv) == []
+
+
+def test_a_dashboard_of_another_cluster_names_no_brokers_that_must_be_there(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that it saw once may have been removed on purpose."""
+    with Up("dashboard", "--namesrv", cluster.namesrv, "--port", "0") as up:
+        url = up.reported("DASHBOARD").removesuffix("/")
+        assert [one["name"] for one in get(url)[1]["processes"]] == ["broker-a"]
+        monkeypatch.setenv("STATICFIRE_CONTROL", url)
+        assert control_client.known_brokers(cluster.namesrv) == []

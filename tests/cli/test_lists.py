@@ -73,6 +73,21 @@ def test_a_group_is_moved_back_and_ahead(cluster: Cluster) -> None:
     assert "no broker knows group nobody" in refused.stderr
 
 
+def test_without_server_side_resets_one_queue_is_moved_and_the_others_stay() -> None:
+    with Cluster(settings={"useServerSideResetOffset": False}) as cluster:
+        cluster.create_topic("orders", queues=2)
+        with Producer("shop", cluster.namesrv) as producer:
+            for number in range(4):
+                producer.send(Message("orders", b"%d" % number))
+        mqadmin(cluster, "updateSubGroup", "-c", "DefaultCluster", "-g", "billing")
+        one_queue = ["-g", "billing", "-t", "orders", "-b", cluster.addresses["broker-a"]]
+        for queue_id in ("0", "1"):
+            first = [*one_queue, "-q", queue_id, "-s", "0", "-o", "0"]
+            assert mqadmin(cluster, "resetOffsetByTime", *first).endswith("reset consumer offset to 0\n")
+        mqadmin(cluster, "resetOffsetByTime", *one_queue, "-q", "0", "-s", "now")
+        assert lines(cluster, "groups")[0]["lag"] == 2
+
+
 def test_settings_and_permissions(cluster: Cluster) -> None:
     address = cluster.addresses["broker-a"]
     said = mqadmin(cluster, "updateTopicPerm", "-c", "DefaultCluster", "-t", "orders", "-p", "4")

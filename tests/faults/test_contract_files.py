@@ -193,6 +193,16 @@ async def test_removing_is_fine_when_there_is_nothing(stand: Stand) -> None:
     assert not files.exists(f"{stand.folder}/something")
 
 
+async def test_only_an_empty_folder_is_removed_as_one(stand: Stand) -> None:
+    files, folder = stand.machine.files, f"{stand.folder}/a"
+    assert files.remove_empty_folder(folder)
+    files.make_folder(f"{folder}/b.tmp")
+    assert not files.remove_empty_folder(folder)
+    assert files.remove_empty_folder(f"{folder}/b.tmp")
+    assert files.remove_empty_folder(folder)
+    assert not files.exists(folder)
+
+
 async def test_a_folder_is_removed_with_all_in_it(stand: Stand) -> None:
     files = stand.machine.files
     files.make_folder(f"{stand.folder}/a/b/c")

@@ -245,6 +245,23 @@ async def test_without_server_side_resets_members_are_notified(
     await member.stop()
 
 
+async def test_without_server_side_resets_members_move_only_the_requested_queue(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await stand.restart(use_server_side_reset_offset=False)
+    for queue_id in (0, 1):
+        await stand.ask(UpdateConsumerOffset("billing", "orders", queue_id, 1 - queue_id))
+    member = Member(world, 0)
+    await member.start()
+    assert (await reset(stand, timestamp=-1, queue_id=0, offset=3)).body.offset_table == {queue(0): 3}
+    assert (await reset(stand, timestamp=-1, queue_id=0)).body.offset_table == {queue(0): 5}
+    assert (await reset(stand, timestamp=-1, queue_id=2)).code == 1
+    assert (await reset(stand, timestamp=-1, queue_id=0, offset=7)).code == 1
+    await world.run_for(seconds=1)
+    assert member.reported == [{queue(0): 3}, {queue(0): 5}]
+    await member.stop()
+
+
 @pytest.mark.parametrize("codec_byte", [0, 2])
 async def test_members_tell_where_they_stand(world: SimulatedWorld, stand: BrokerStand, codec_byte: int) -> None:
     assert (await stand.ask(GetConsumerStatus("orders", "billing"))).code == 1

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 from staticfire.cli.mqadmin.frame import AdminSession, ask, command, known_group, lmq_flag, option, topic_flag
 from staticfire.cli.mqadmin.java_text import parse_local
 from staticfire.cli.mqadmin.output import show
-from staticfire.cli.mqadmin.servers import at_each
+from staticfire.cli.mqadmin.servers import at_each, settings_at
 from staticfire.cli.mqadmin.tables import offsets_text
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue
 from staticfire.client.cluster.routes import without_master
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.durations import parse_moment
-from staticfire.protocol.errors import ClientError, UsageError
-from staticfire.protocol.requests.offsets import GetMaxOffset, SearchOffset
+from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+from staticfire.protocol.requests.offsets import GetMaxOffset, SearchOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.requests.statistics import GetConsumeStats
@@ -88,8 +89,26 @@ async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_m
         search = GetMaxOffset(topic, queue_id) if is_end else SearchOffset(topic, queue_id, stored_ms)
         found = await ask(admin, address, search)
         offset = int(found.offset)  # type: ignore[attr-defined]  # an OffsetAnswer
-    await ask(admin, address, ResetOffset(group, topic, stored_ms, True, queue_id, offset))
+    await _reset_queue(admin, address, ResetOffset(group, topic, SKIP_MS, False, queue_id, offset))
     show(f"reset consumer offset to {offset}")
+
+
+async def _reset_queue(admin: "Admin", address: str, request: ResetOffset) -> None:
+    """Set a group's offset in one queue, whether the broker has server-side resets or notifies the members.
+
+    RocketMQ's brokers without server-side resets, and those before 5.0, ignore the queue and the offset, and move the
+    group in all queues of the topic by the time. So the offset is committed before, and the request is not forced and
+    has the end of each queue as its time: then members get the committed offset of each queue.
+    """
+    has_server_side = (await settings_at(admin, address)).get("useServerSideResetOffset") == "true"
+    if not has_server_side:
+        commit = UpdateConsumerOffset(request.group, request.topic, request.queue_id, request.offset)
+        await ask(admin, address, commit)
+    try:
+        await ask(admin, address, request)
+    except BrokerAnswer as error:
+        if has_server_side or error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise  # Otherwise no member has to be notified: the next one begins at the committed offset.
 
 
 @command("skipAccumulatedMessage")

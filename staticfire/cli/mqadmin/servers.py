@@ -74,13 +74,17 @@ async def broker_name_at(admin: "Admin", address: str) -> str:
     for name, broker in table.items():
         if address in broker.broker_addrs.values():
             return name
-    body: bytes = (await ask(admin, address, GetBrokerConfig())).body or b""
-    settings = dict(line.split("=", 1) for line in body.decode().splitlines() if "=" in line)
-    name = settings.get("brokerName", "")
+    name = (await settings_at(admin, address)).get("brokerName", "")
     if name not in table:
         known = ", ".join(sorted(table)) or "none"
         raise ClientError(f"mqadmin: the broker at {address}, {name}, isn't registered; registered brokers: {known}")
     return name
+
+
+async def settings_at(admin: "Admin", address: str) -> dict[str, str]:
+    """Return the settings of the broker at an address. Raises: BrokerAnswer, NetworkError."""
+    body: bytes = (await ask(admin, address, GetBrokerConfig())).body or b""
+    return dict(line.split("=", 1) for line in body.decode().splitlines() if "=" in line)
 
 
 async def repeat(admin: "Admin", interval_s: int | None, act: Callable[[], Awaitable[None]]) -> None:

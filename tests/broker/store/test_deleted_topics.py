@@ -180,7 +180,13 @@ def test_one_folder_that_stays_keeps_no_other_topic_from_being_deleted(stand: St
     assert (stand.bodies(), stand.bodies(topic="bills")) == ([], [])
 
 
-FOREIGN = ("lost+found/copy", "orders/notes.txt", "orders/0/notes.txt", "orders/old/00000000000000000000")
+FOREIGN = (
+    "lost+found/copy",
+    "orders/notes.txt",
+    "orders/0/notes.txt",
+    "orders/0/copy.tmp/x",
+    "orders/old/00000000000000000000",
+)
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
@@ -198,6 +204,8 @@ def test_foreign_files_among_the_queues_are_kept(stand: StoreStand, foreign: str
     stand.store.delete_queues("orders", "lost+found")
     assert stand.files.exists(path)
     assert not stand.files.exists(f"/store/consumequeue/orders/0/{0:020d}")
+    stand.restart()
+    assert [topic for topic in stand.store.topics() if stand.store.queue_ids(topic)] == []
     for body in (b"new", b"newer"):
         stand.send(body)
         stand.restart()

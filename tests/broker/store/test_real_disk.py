@@ -26,6 +26,22 @@ class RealStand(StoreStand):
         self.report = self.store.open()
 
 
+@pytest.mark.parametrize("foreign", ["orders/copy.tmp/x", "orders/0/notes.tmp"])
+def test_foreign_files_whose_names_are_those_of_unfinished_replacements_are_kept(tmp_path: Path, foreign: str) -> None:
+    stand = RealStand(tmp_path)
+    stand.send(b"old")
+    stand.store.flush()
+    path = tmp_path / "consumequeue" / foreign
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    stand.store.delete_queues("orders")
+    stand.store.close()
+    assert path.exists()
+    stand = RealStand(tmp_path)
+    assert stand.store.queue_ids("orders") == []
+    stand.store.close()
+
+
 def test_messages_are_there_after_a_close(tmp_path: Path) -> None:
     stand = RealStand(tmp_path)
     bodies = [b"%04d" % number * 250 for number in range(300)]

@@ -142,8 +142,14 @@ def test_a_deleted_topic_begins_at_0_whatever_was_noted_of_it(stand: StoreStand)
     assert stand.bodies() == [b"new"]
 
 
-def test_a_deletion_that_is_forgotten_because_its_records_are_gone_stays_one(stand: StoreStand) -> None:
+@pytest.mark.parametrize("has_foreign_file", [False, True])
+def test_a_deletion_that_is_forgotten_because_its_records_are_gone_stays_one(
+    stand: StoreStand, has_foreign_file: bool
+) -> None:
     stand.open()
+    if has_foreign_file:
+        stand.disk.make_folder(f"{QUEUES}/orders/0")
+        stand.files.open(f"{QUEUES}/orders/0/notes.txt").close()
     stand.store.delete_queues("orders")
     stand.send(*BODIES, topic="bills", queue_id=3)
     stand.store.flush()
