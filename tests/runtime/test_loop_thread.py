@@ -32,6 +32,18 @@ async def forever(ended: list[str] | None = None) -> None:
             ended.append("cleaned up")
 
 
+async def until_it_waits(caller: int) -> None:
+    """Return when a thread waits for a result.
+
+    Before, it wakes the loop. asyncio ignores an OSError of that, so also the TimeoutError of a signal handler.
+    """
+    while True:
+        frame = sys._current_frames()[caller]  # house: no thread reports that it waits
+        if frame.f_code is threading.Condition.wait.__code__:
+            return
+        await asyncio.sleep(0)
+
+
 def test_results_and_errors_come_back(thread: LoopThread) -> None:
     async def add(one: int, other: int) -> int:
         return one + other
@@ -92,6 +104,7 @@ def test_timeout_of_a_signal_handler_stays_what_it_is(thread: LoopThread, timeou
         raise TimeoutError("the test takes too long")
 
     async def ring() -> None:
+        await until_it_waits(caller)
         asyncio.get_running_loop().call_soon(signal.pthread_kill, caller, signal.SIGALRM)
         await forever()
 
@@ -109,6 +122,7 @@ def test_ctrl_c_ends_the_call_and_its_coroutine(thread: LoopThread) -> None:
     caller = threading.get_ident()
 
     async def press_ctrl_c() -> None:
+        await until_it_waits(caller)
         asyncio.get_running_loop().call_soon(signal.pthread_kill, caller, signal.SIGINT)
         await forever(ended)
 
