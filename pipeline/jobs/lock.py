@@ -70,7 +70,7 @@ class OutputLock:
         return self
 
     def _lock_file(self) -> None:
-        self._channel = _open(self._jvm, self._real_path)
+        self._channel = open_channel(self._jvm, self._real_path)
         waiting = threading.Thread(target=self._take, daemon=True)
         waiting.start()
         waiting.join(self._wait_ms / 1_000)
@@ -108,7 +108,8 @@ class OutputLock:
             self._failure = "" if HELD_IN_JVM in reason else reason
 
 
-def _open(jvm: Any, path: str) -> Any:
+def open_channel(jvm: Any, path: str) -> Any:
+    """Open a file of the driver's JVM to lock it. Raises: Py4JJavaError."""
     return jvm.java.io.RandomAccessFile(path, "rw").getChannel()
 
 

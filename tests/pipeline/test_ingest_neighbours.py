@@ -130,7 +130,7 @@ def test_without_file_locks_an_ingest_names_the_reason_and_other_jobs_continue(
         channel.close()  # Now locking it is an IOException.
         return channel
 
-    monkeypatch.setattr(lock, "_open", without_locks)
+    monkeypatch.setattr(lock, "open_channel", without_locks)
     with pytest.raises(ClientError, match=r"table can't be locked \(java.*Exception\): .* a second ingest"):
         ingest(spark, wanted)
     warned: list[tuple[str, object]] = []
