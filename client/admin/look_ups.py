@@ -101,7 +101,9 @@ def _found_in(answer: Answer, topic: str, name: str, address: str, wanted: LookU
     if answer.code not in (SUCCESS, ResponseCode.QUERY_NOT_FOUND):
         raise broker_answer(answer.code, answer.remark, f"look for {wanted.text} in {topic} at {address}")
     gaps = [f"{topic} on {name}: {answer.remark}"] if answer.remark not in (None, "", _NOTHING) else []
-    return FoundMessages(_messages(answer.body, name, address), gaps)
+    # A refusal that a fault rule has chosen has an empty body of another type.
+    batch = answer.body if answer.code == SUCCESS else None
+    return FoundMessages(_messages(batch, name, address), gaps)
 
 
 async def find_in_all_topics(

@@ -7,12 +7,13 @@ from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.messages import ReceivedMessage
+from staticfire.runtime.ranges import INT64_MAX
 
 # Each step backwards for the newest messages with a tag is this much longer than the one before.
 STEP_GROWTH = 4
-# How many offsets of a queue are looked at for the newest messages with a tag, at most: with a misspelt tag it would be
-# all of them.
+# At most this many offsets of a queue are looked at for messages with a tag; with a misspelt tag it would be all.
 SEARCHED_MAX = 100_000
+ALL_TAGS = "*"
 # Per request; a RocketMQ's broker returns at most 32.
 PULL_MESSAGES = 1_024
 
@@ -20,18 +21,17 @@ PULL_MESSAGES = 1_024
 class PeekedMessages(list[ReceivedMessage]):
     """Messages, in the order in which they were stored."""
 
-    def __init__(self, messages: Iterable[ReceivedMessage], searched_max: int = 0) -> None:
-        """`searched_max`: how many offsets of a queue were looked at, if older ones may match too; 0 if none may."""
+    def __init__(self, messages: Iterable[ReceivedMessage], searched: str = "") -> None:
+        """`searched`: which messages were looked at, if others may match too; empty if none may."""
         super().__init__(messages)
-        self.searched_max = searched_max
+        self.searched = searched
 
     @property
     def note(self) -> str:
-        """A sentence for users about older messages that weren't looked at; empty if there are none."""
-        if not self.searched_max:
+        """A sentence for users about messages that weren't looked at; empty if there are none."""
+        if not self.searched:
             return ""
-        newest = f"the newest {self.searched_max:,} messages of each queue"
-        return f"{'only' if self else 'none of'} {newest} {'were looked at' if self else 'has these tags'}"
+        return f"{'only' if self else 'none of'} {self.searched} {'were looked at' if self else 'has these tags'}"
 
 
 async def peek_messages(
@@ -41,11 +41,11 @@ async def peek_messages(
     *,
     offset: int | None = None,
     last: bool = False,
-    tags: str = "*",
+    tags: str = ALL_TAGS,
 ) -> PeekedMessages:
     """Return the oldest messages of queues, or with `last` the newest, in the order in which they were stored.
 
-    `offset`: start at this queue offset. With `last`, SEARCHED_MAX offsets of each queue are looked at, or
+    `offset`: start at this queue offset. With `tags`, SEARCHED_MAX offsets of each queue are looked at, or
     `messages_max` if that is more. Raises: BrokerAnswer, NetworkError.
     """
     found: list[ReceivedMessage] = []
@@ -54,31 +54,45 @@ async def peek_messages(
     for queue in queues:
         if last:
             messages, is_whole = await _read_last(consumer, queue, tags, messages_max, searched_max)
-            found += messages
-            is_cut = is_cut or not is_whole
         else:
-            found += await _read(consumer, queue, offset, tags, messages_max)
+            limit = INT64_MAX if tags == ALL_TAGS else searched_max
+            messages, is_whole = await _read(consumer, queue, offset, tags, messages_max, limit)
+        found += messages
+        is_cut = is_cut or not is_whole
     found.sort(key=lambda message: (message.stored_ms, message.broker_name, message.queue_id, message.queue_offset))
     chosen = found[-messages_max:] if last else found[:messages_max]
-    return PeekedMessages(chosen, searched_max if is_cut else 0)
+    return PeekedMessages(chosen, _searched(searched_max, offset, last) if is_cut else "")
+
+
+def _searched(searched_max: int, offset: int | None, last: bool) -> str:
+    if offset is not None and not last:
+        return f"the {searched_max:,} messages of each queue from offset {offset:,} on"
+    return f"the {'newest' if last else 'oldest'} {searched_max:,} messages of each queue"
 
 
 async def _read(
-    consumer: PullConsumer, queue: MessageQueue, start: int | None, tags: str, messages_max: int
-) -> list[ReceivedMessage]:
-    """Return up to `messages_max` messages of a queue."""
+    consumer: PullConsumer, queue: MessageQueue, start: int | None, tags: str, messages_max: int, searched_max: int
+) -> tuple[list[ReceivedMessage], bool]:
+    """Return up to `messages_max` messages of a queue, and whether these are all that were requested.
+
+    They aren't if there may be more after the offsets that were looked at.
+    """
     offset = await consumer.min_offset(queue) if start is None else start
+    stop = offset + searched_max
     found: list[ReceivedMessage] = []
     while len(found) < messages_max:
+        if offset >= stop:
+            return found, False
         result = await consumer.pull(queue, offset, tags, messages_max - len(found))
-        found += result.messages
+        found += (message for message in result.messages if message.queue_offset < stop)
         if result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset > offset:
             offset = result.next_offset  # The messages before it are no longer stored.
-        elif result.next_offset <= offset or result.next_offset >= result.max_offset:
+            stop = offset + searched_max
+        elif result.next_offset <= offset or stop >= result.max_offset <= result.next_offset:
             break
         else:
             offset = result.next_offset
-    return found[:messages_max]
+    return found[:messages_max], True
 
 
 async def _read_last(

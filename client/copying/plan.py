@@ -16,9 +16,6 @@ from staticfire.protocol.properties import UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord
 from staticfire.runtime.ranges import INT64_MAX
 
-LOOK_UPS_MAX = 32
-"""The maximum number of messages of a target queue that are looked up in the source."""
-
 
 class QueuePair(NamedTuple):
     """A source queue and its target queue."""
@@ -94,9 +91,9 @@ class AlreadyThere:
         """Return how many of each message aren't matched yet."""
         return {identity: len(offsets) for identity, offsets in self._offsets.items() if offsets}
 
-    def newest(self, left: Iterable[MessageIdentity]) -> list[MessageIdentity]:
-        """Return these messages, the newest in the target first."""
-        return sorted(left, key=lambda identity: self._offsets[identity][-1], reverse=True)
+    def newest(self, left: Iterable[MessageIdentity]) -> MessageIdentity:
+        """Return the message that is the newest in the target of these, which are at least one."""
+        return max(left, key=lambda identity: self._offsets[identity][-1])
 
     def take(self, record: StoredRecord) -> int | None:
         """Return the offset of a source message in the target; None if it must be copied."""

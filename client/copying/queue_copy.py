@@ -7,7 +7,6 @@ from staticfire.client.admin.admin import Admin
 from staticfire.client.admin.look_ups import LookUp, find_by_key
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.copying.plan import (
-    LOOK_UPS_MAX,
     AlreadyThere,
     Bounds,
     MessageIdentity,
@@ -96,30 +95,28 @@ async def _may_be_later(reader: PullConsumer, pair: QueuePair, check: OrderCheck
 async def _precedes(reader: PullConsumer, pair: QueuePair, check: OrderCheck, end: int, there: AlreadyThere) -> bool:
     """Return whether the newest message of the source in the target is before `end`; False if it isn't known.
 
-    It is the latest in the source, too, because each copy keeps the order. The target may have other messages, and
-    the source may have deleted some: those aren't found. Raises: UsageError (it isn't before `end`).
+    It is the latest in the source, too, because each copy keeps the order. If it isn't found, nothing is known: it may
+    be a message that the source never had, or one that its index lacks. Raises: UsageError (it isn't before `end`).
     """
-    for identity in there.newest(check.left)[:LOOK_UPS_MAX]:
-        if not identity.unique_id:
-            return False
-        found = await _find(reader, pair.source, identity)
-        if found is None:
-            return False
-        check.look_at(record for record in found if record.queue_offset >= end)
-        if found:
-            return True
-    return False
+    found = await _find(reader, pair.source, there.newest(check.left))
+    check.look_at(record for record in found if record.queue_offset >= end)
+    return bool(found)
 
 
-async def _find(reader: PullConsumer, queue: MessageQueue, identity: MessageIdentity) -> Records | None:
-    """Return the messages of a queue with this identity; None if its broker can't tell. Raises: BrokerAnswer."""
+async def _find(reader: PullConsumer, queue: MessageQueue, identity: MessageIdentity) -> Records:
+    """Return the messages of a queue with this identity, as far as its broker finds them. Raises: BrokerAnswer."""
+    try:
+        wanted = LookUp(identity.unique_id.decode())
+    except UnicodeDecodeError:
+        return []
+    if not identity.unique_id:
+        return []
     topic, broker_name = reader.client.namespace.wrap(queue.topic), queue.broker_name
     address = await reader.client.address_to_read(queue, MASTER_ID)
-    wanted = LookUp(identity.unique_id.decode(errors="replace"))
     found = await find_by_key(reader.client, [(topic, broker_name, address)], wanted, TIMEOUT_MS)
-    records = [message.record for message in found]
     if found.gaps:
-        return None
+        return []
+    records = [message.record for message in found]
     return [one for one in records if one.queue_id == queue.queue_id and identity_of(one) == identity]
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "tags",
     default="*",
     metavar="TAGS",
-    help="Only messages with these tags, like 'paid || refunded'. With --last: among the newest 100,000 of each queue.",
+    help="Only messages with these tags, like 'paid || refunded'. They are searched among 100,000 of each queue.",
 )
 @click.option("--max", "max_messages", type=Whole(1), default=20, show_default=True, help="Maximum number of messages.")
 @json_flag

@@ -2,8 +2,8 @@
 
 Behaviour
 - GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest); filters: ?broker=,
-  ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member. The newest with a tag
-  are searched among a limited number of messages; "notes" says so if that left out some.
+  ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member. Those with a tag are
+  searched among a limited number of messages; "notes" says so if that left out some.
 - GET /messages/ID shows the messages with an offset message id, a unique id or a key, each with the groups that consume
   its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped; "bodyBase64" has them.
 """

@@ -1,7 +1,8 @@
 """Messages of a topic by the time when they were stored, over HTTP.
 
 GET /topics/orders/messages?from=&to= returns them oldest first, without side effects; ?max= limits them, so that the
-next ones are found from the last one's time on. 404 for an unknown topic.
+next ones are found from the last one's time on. With ?tags=, a limited number of messages is looked at; "notes" says so
+if that left out some. 404 for an unknown topic.
 """
 
 from staticfire.client import PullConsumer, PullSettings, ReceivedMessage
@@ -21,6 +22,7 @@ async def show(call: ControlCall) -> Reply:
     end_ms = parse_moment(query["to"]) if query.get("to") else FOREVER
     messages_max, tags = query.get("max", SHOWN), query.get("tags") or "*"
     found: list[ReceivedMessage] = []
+    notes: list[str] = []
     settings = PullSettings(call.cluster.client_settings)
     async with PullConsumer(TOOLS_GROUP, call.cluster.namesrv, settings) as consumer:
         for queue in await consumer.queues(topic):
@@ -29,8 +31,9 @@ async def show(call: ControlCall) -> Reply:
                 start = await consumer.search_offset(queue, begin_ms)
                 messages = await peek_messages(consumer, [queue], messages_max, offset=start, tags=tags)
                 found += [one for one in messages if begin_ms <= one.stored_ms <= end_ms]
+                notes += [f"{queue.broker_name}/{queue.queue_id}: {messages.note}"] if messages.note else []
     found.sort(key=lambda one: (one.stored_ms, one.broker_name, one.queue_id, one.queue_offset))
-    return Reply({"topic": topic, "messages": [shown(one) for one in found[:messages_max]]})
+    return Reply({"topic": topic, "messages": [shown(one) for one in found[:messages_max]], "notes": notes})
 
 
 ROUTES = (

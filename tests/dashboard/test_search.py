@@ -146,3 +146,9 @@ def test_a_search_for_a_tag_says_how_far_it_looked(cluster: Cluster, monkeypatch
     assert f"1 message, the newest first; only {newest} were looked at" in shown
     shown = page(f"{cluster.control}/ui/messages?topic=long&tags=piad").text
     assert f"No message was found: none of {newest} has these tags" in shown
+    reply = get(f"{cluster.control}/topics/long/messages?tags=piad")[1]
+    of_queue = "none of the 120 messages of each queue from offset 0 on has these tags"
+    assert (reply["messages"], reply["notes"]) == ([], [f"broker-a/0: {of_queue}"])
+    for criteria in ("offset=0", "from=2020-01-01T00:00:00Z"):
+        shown = page(f"{cluster.control}/ui/messages?topic=long&tags=piad&{criteria}").text
+        assert "messages of each queue from offset 0 on has these tags" in shown

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,12 +14,14 @@ from staticfire.pipeline.consumption.following import follow
 from staticfire.pipeline.consumption.job import look, page_place, with_results
 from staticfire.pipeline.consumption.settings import ConsumptionSettings
 from staticfire.pipeline.consumption.sources import LEDGER_COLUMNS
+from staticfire.pipeline.jobs import lock
 from staticfire.pipeline.jobs.card import CARD_NAME
 from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
 from staticfire.pipeline.jobs.ingest import ingest, read_ingested
-from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, LOCK_NAME, OutputLock, folder_lock
+from staticfire.pipeline.jobs.lock import CONSUMPTION_LOCK_NAME, LOCK_NAME, SWEEP_LOCK_NAME, OutputLock, folder_lock
 from staticfire.pipeline.jobs.settings import IngestSettings
 from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.runtime.log import logged_to
 from tests.pipeline.stand import numbered, send
 
 pytestmark = [
@@ -106,7 +109,7 @@ def test_an_ingest_that_is_refused_does_not_release_the_lock_of_the_one_that_run
     """The second one calls the same folder by another name."""
     ingest(spark, wanted)
     (tmp_path / "link").symlink_to(wanted.to)
-    lock = [sys.executable, "-c", LOCKED_BY_OTHERS, f"{wanted.to}/{LOCK_NAME}"]
+    locked = [sys.executable, "-c", LOCKED_BY_OTHERS, f"{wanted.to}/{LOCK_NAME}"]
     with OutputLock(spark, wanted.to, wait_ms=2_000):
         for to in (wanted.to, str(tmp_path / "link")):
             with (
@@ -114,9 +117,28 @@ def test_an_ingest_that_is_refused_does_not_release_the_lock_of_the_one_that_run
                 OutputLock(spark, to, wait_ms=2_000),
             ):
                 pass
-            assert subprocess.run(lock, check=False, timeout=60).returncode == 3
-    assert subprocess.run(lock, check=False, timeout=60).returncode == 0
+            assert subprocess.run(locked, check=False, timeout=60).returncode == 3
+    assert subprocess.run(locked, check=False, timeout=60).returncode == 0
     assert ingest(spark, wanted).rows == 0
+
+
+def test_without_file_locks_an_ingest_names_the_reason_and_other_jobs_continue(
+    spark: SparkSession, wanted: IngestSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_locks(jvm: Any, path: str) -> Any:
+        channel = jvm.java.io.RandomAccessFile(path, "rw").getChannel()
+        channel.close()  # Now locking it is an IOException.
+        return channel
+
+    monkeypatch.setattr(lock, "open_channel", without_locks)
+    with pytest.raises(ClientError, match=r"table can't be locked \(java.*Exception\): .* a second ingest"):
+        ingest(spark, wanted)
+    warned: list[tuple[str, object]] = []
+    with (
+        logged_to(lambda _level, event, fields: warned.append((event, fields["folder"]))),
+        folder_lock(spark, SWEEP_LOCK_NAME, str(tmp_path / "sweep")),
+    ):
+        assert warned == [("folder_not_locked", str(tmp_path / "sweep"))]
 
 
 def test_a_consumption_job_waits_for_another_one_in_the_same_folder(

@@ -1,9 +1,13 @@
 """Parts of a topic, copied one after the other: what an earlier copy brought is recognised, and what precedes it."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.client import Message, MessageQueue
 from staticfire.client.admin.faults import FaultAdmin
+from staticfire.client.admin.look_ups import FoundMessages, find_by_key
+from staticfire.client.copying import queue_copy
 from staticfire.client.copying.copier import CopyWish
 from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import UsageError
@@ -85,16 +89,41 @@ async def pulls_of(production: Production, wish: CopyWish, shop: Shop) -> tuple[
     return report.copied, (await rules.views())[-1].hit
 
 
-@pytest.mark.parametrize("own", [0, 3])
 async def test_the_next_part_is_copied_without_reading_the_rest_of_the_source(
-    world: SimulatedWorld, production: Production, shop: Shop, own: int
+    world: SimulatedWorld, production: Production, shop: Shop
 ) -> None:
-    """Its newest message in the target precedes the part, so none follows it. `own`: messages that it has besides."""
+    """Its newest message in the target precedes the part, so none follows it."""
     first_ms, second_ms = await in_three_times(world, production)
     assert (await bring(production, shop, CopyWish(BILLS, until_ms=first_ms))).copied == 5
-    await send_bills(shop, own)
     wish = CopyWish(BILLS, since_ms=first_ms, until_ms=second_ms)
     assert await pulls_of(production, wish, shop) == (5, 1)
+
+
+async def test_the_next_part_is_copied_also_after_messages_that_only_the_target_has(
+    world: SimulatedWorld, production: Production, shop: Shop
+) -> None:
+    first_ms, second_ms = await in_three_times(world, production)
+    assert (await bring(production, shop, CopyWish(BILLS, until_ms=first_ms))).copied == 5
+    await send_bills(shop, 3)
+    assert (await bring(production, shop, CopyWish(BILLS, since_ms=first_ms, until_ms=second_ms))).copied == 5
+
+
+async def test_a_message_that_the_index_of_the_source_lacks_is_found_in_its_queue(
+    world: SimulatedWorld, production: Production, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a later one, which must not be overlooked because an earlier one is in the index."""
+    first_ms, second_ms = await in_three_times(world, production)
+    assert (await bring(production, shop, CopyWish(BILLS, until_ms=first_ms))).copied == 5
+    assert (await bring(production, shop, CopyWish(BILLS, limit=1))).copied == 1
+    answers = [FoundMessages([])]  # RocketMQ's index is written after the message, and can be lost.
+
+    async def find(*look_up: Any) -> FoundMessages:
+        return answers.pop() if answers else await find_by_key(*look_up)
+
+    monkeypatch.setattr(queue_copy, "find_by_key", find)
+    with pytest.raises(UsageError, match="could only be appended after it"):
+        await bring(production, shop, CopyWish(BILLS, since_ms=first_ms, until_ms=second_ms))
+    assert not answers
 
 
 @pytest.mark.parametrize("own", [0, 3, 32])
@@ -110,12 +139,13 @@ async def test_a_part_before_one_that_was_copied_is_refused(
     assert await shop.admin.max_offset(MessageQueue(BILLS, "broker-a", 0)) == 10 + own
 
 
+@pytest.mark.parametrize("fault", [{"drop": "request"}, {"answer": "QUERY_NOT_FOUND"}])
 async def test_a_look_up_that_fails_leaves_nothing_unchecked(
-    world: SimulatedWorld, production: Production, shop: Shop
+    world: SimulatedWorld, production: Production, shop: Shop, fault: dict[str, str]
 ) -> None:
     first_ms, _ = await in_three_times(world, production)
     assert (await bring(production, shop, CopyWish(BILLS, limit=10))).copied == 10
     rules = FaultAdmin(production.admin.client.pool, "10.1.0.1:9876")
-    await rules.add(parse_fault({"code": "QUERY_MESSAGE", "drop": "request"}))
+    await rules.add(parse_fault({"code": "QUERY_MESSAGE", **fault}))
     with pytest.raises(UsageError, match="could only be appended after it"):
         await bring(production, shop, CopyWish(BILLS, until_ms=first_ms))

@@ -72,6 +72,28 @@ async def test_a_search_for_a_tag_ends_after_many_messages_and_says_so(
         assert not (await peek_messages(reader, queues, messages_max, last=True)).note
 
 
+@BOTH_PROTOCOLS
+async def test_a_search_for_the_oldest_with_a_tag_ends_after_many_messages_and_says_so(
+    shop: Shop, reader: PullConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await send(shop, ("other", 149), ("paid", 1), ("other", 250), ("paid", 1))
+    queues = await reader.queues(TOPIC)
+    wanted = [
+        (400, 2, None, [149], "only the oldest 400 messages of each queue were looked at"),
+        (401, 2, None, [149, 400], ""),
+        (149, 2, None, [], "none of the oldest 149 messages of each queue has these tags"),
+        (150, 1, None, [149], ""),
+        (20, 2, 150, [], "none of the 20 messages of each queue from offset 150 on has these tags"),
+        (251, 2, 150, [400], ""),
+        (20, 2, 390, [400], ""),
+    ]
+    for searched_max, messages_max, offset, numbers, note in wanted:
+        monkeypatch.setattr(peek, "SEARCHED_MAX", searched_max)
+        found = await peek_messages(reader, queues, messages_max, offset=offset, tags="paid")
+        assert ([int(message.body) for message in found], found.note) == (numbers, note)
+        assert not (await peek_messages(reader, queues, 401, offset=offset)).note
+
+
 async def test_the_newest_of_several_queues_are_the_newest_of_all(shop: Shop, reader: PullConsumer) -> None:
     for number in range(40):
         tags = "paid" if number % 3 == 0 else "other"

@@ -90,17 +90,17 @@ def _is_wanted(call: PageCall, message: dict[str, Any]) -> bool:
 async def _of_topic(call: PageCall, topic: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Return messages of a topic: the newest first, those from an offset on, or those stored in a range of times.
 
-    Also return notes about older messages that weren't looked at.
+    Also return notes about messages that weren't looked at.
     """
     place, begin, end = {"topic": topic}, call.text("from"), call.text("to")
     limits = {name: call.text(name) for name in ("broker", "queue", "tags")}
     if begin or end:
         range_of = {"from": begin, "to": end}
         found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, **limits, **range_of)
-        return found["messages"], []
+        return found["messages"], found["notes"]
     if offset := call.text("offset"):
         found = await call.calls.get("/peek/{topic}", place, offset=offset, max=MESSAGES, **limits)
-        return found["messages"], []
+        return found["messages"], found["notes"]
     found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, **limits)
     return found["messages"][::-1], found["notes"]
 
