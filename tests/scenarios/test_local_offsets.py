@@ -68,13 +68,12 @@ async def test_another_broker_at_the_address_says_nothing_about_the_topic(world:
 async def test_a_member_that_reads_at_a_slave_consumes_a_topic_that_is_created_again(
     world: SimulatedWorld, shop: Shop
 ) -> None:
-    settings = {"slave_read_enable": True, "slave_sync_period": 1000}
     await world.stop("broker-a")
-    shop.broker_settings = settings
+    shop.broker_settings = {"slave_read_enable": True}
     await shop.start_broker("broker-a")
     own = BrokerSettings(
         broker_name="broker-a", broker_role="SLAVE", broker_id=1, namesrv_addr=NAMESRV, store_path_root_dir="/store",
-        **settings,
+        slave_read_enable=True, slave_sync_period=1000,
     )  # fmt: skip
     await world.start("slave", Broker(world.machine("slave", host="10.0.1.9"), own))
     await world.run_for(seconds=3)
