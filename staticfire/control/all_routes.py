@@ -37,7 +37,8 @@ def paths() -> dict[str, str]:
 async def _what_there_is(call: ControlCall) -> Reply:
     """Return processes, ports, folders, all paths, and which brokers must be there, if that is known.
 
-    The program that started the processes knows it. In another cluster, a broker that is gone may have been removed on purpose.
+    The program that started the processes knows it. In another cluster, a broker that is gone may have been removed on
+    purpose.
     """
     view = call.cluster.view
     brokers = {} if view.process_faults is None else {"brokers": sorted(view.addresses)}
