@@ -134,10 +134,12 @@ class ProcessFaults:
     def clear(self) -> int:
         """Undo all rules; return how many.
 
+        Suspended processes are resumed first: a broker does not start while the nameserver is suspended.
+
         Raises: FaultNotUndone (the others are undone nevertheless).
         """
         removed, problems = 0, []
-        for number in list(self._faults):
+        for number in sorted(self._faults, key=lambda number: self._faults[number].rule.action != actions.FREEZE):
             try:
                 removed += self.remove(number)
             except FaultNotUndone as error:

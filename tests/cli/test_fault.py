@@ -30,6 +30,9 @@ from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.ports import listen_on
 from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
 from tests.cli.fault_command import Say, fault_of
+from tests.scenarios.logged import LogLine, logged
+
+__all__ = ["logged"]
 
 pytestmark = pytest.mark.row("S2")
 
@@ -152,6 +155,16 @@ def test_all_rules_that_can_be_removed_are_removed(pair: Cluster) -> None:
     assert [view.number for view in pair.faults.all()] == [1]
     assert pair.faults.clear() == 1
     assert sorted(pair.pids) == ["broker-a", "broker-b", "nameserver"]
+
+
+def test_what_is_suspended_continues_before_what_was_killed_is_restarted(
+    processes: Cluster, logged: list[LogLine]
+) -> None:
+    """Otherwise the broker would not start: the nameserver does not register it."""
+    killing = processes.faults.add(broker="broker-a", kill=True).number
+    freezing = processes.faults.add(broker="nameserver", freeze="1h").number
+    assert processes.faults.clear() == 2
+    assert [line.fields["number"] for line in logged if line.event == "fault_removed"] == [freezing, killing]
 
 
 def test_end_of_a_block_reports_that_its_process_cant_be_restarted(processes: Cluster, fault: Say) -> None:
