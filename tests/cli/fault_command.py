@@ -1,11 +1,13 @@
-"""`staticfire fault` as the command line runs it, but in the tests' process."""
+"""`staticfire fault` as the command line runs it, but in the tests' process; and what its tests have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from staticfire import Cluster
 from staticfire.cli import main
+from staticfire.runtime.ports import listen_on
 from tests.cli.commands import one_line
 
 Say = Callable[..., str]
@@ -26,3 +28,11 @@ def fault_of(cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: 
         return one_line(err) if exit_code else out
 
     return say
+
+
+@contextmanager
+def port_taken(cluster: Cluster, name: str) -> Iterator[None]:
+    """Another program listens on the port of a killed broker."""
+    host, _, port = cluster.addresses[name].rpartition(":")
+    with listen_on(host, int(port), ""):
+        yield

@@ -27,12 +27,8 @@ from staticfire import (
 from staticfire.cli import control_client, main
 from staticfire.faults.gate import HITS_NOTED_MAX
 from staticfire.runtime.exit_codes import EXIT_USAGE
-from staticfire.runtime.ports import listen_on
 from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
-from tests.cli.fault_command import Say, fault_of
-from tests.scenarios.logged import LogLine, logged
-
-__all__ = ["logged"]
+from tests.cli.fault_command import Say, fault_of, port_taken
 
 pytestmark = pytest.mark.row("S2")
 
@@ -116,55 +112,6 @@ def test_process_that_is_killed_while_it_is_frozen_is_frozen_again(processes: Cl
             till.send(Message("orders", b"frozen"))
     with Producer("tills", processes.namesrv, ONE_TRY) as till:
         till.send(Message("orders", b"thawed"))
-
-
-@pytest.fixture
-def pair() -> Iterator[Cluster]:
-    """Two brokers, both killed by fault rule 1."""
-    with Cluster(brokers=2, isolation="process") as cluster:
-        cluster.faults.add(broker="broker-a,broker-b", kill=True)
-        yield cluster
-
-
-@contextmanager
-def port_taken(cluster: Cluster, name: str) -> Iterator[None]:
-    """Another program listens on the port of a killed broker."""
-    host, _, port = cluster.addresses[name].rpartition(":")
-    with listen_on(host, int(port), ""):
-        yield
-
-
-def test_rule_stays_until_all_its_processes_are_restarted(pair: Cluster) -> None:
-    with port_taken(pair, "broker-a"), pytest.raises(StaticfireError, match=r"rule 1 .*broker-a: port \d+ is in use"):
-        pair.faults.remove(1)
-    assert sorted(pair.pids) == ["broker-b", "nameserver"]
-    assert [(view.number, list(view.hits)) for view in pair.faults.all()] == [(1, ["broker-a"])]
-    pair.faults.remove(1)
-    assert sorted(pair.pids) == ["broker-a", "broker-b", "nameserver"]
-    assert pair.faults.all() == []
-
-
-def test_all_rules_that_can_be_removed_are_removed(pair: Cluster) -> None:
-    pair.faults.add(broker="nameserver", freeze="1h")
-    with port_taken(pair, "broker-a"), pytest.raises(StaticfireError, match="broker-a: port"):
-        pair.faults.clear()
-    assert sorted(pair.pids) == ["broker-b", "nameserver"]
-    pair.faults.add(broker="broker-b", code="SEND_MESSAGE", answer="SYSTEM_BUSY")
-    with port_taken(pair, "broker-a"), pytest.raises(StaticfireError, match="broker-a: port"):
-        pair.faults.clear()
-    assert [view.number for view in pair.faults.all()] == [1]
-    assert pair.faults.clear() == 1
-    assert sorted(pair.pids) == ["broker-a", "broker-b", "nameserver"]
-
-
-def test_what_is_suspended_continues_before_what_was_killed_is_restarted(
-    processes: Cluster, logged: list[LogLine]
-) -> None:
-    """Otherwise the broker would not start: the nameserver does not register it."""
-    killing = processes.faults.add(broker="broker-a", kill=True).number
-    freezing = processes.faults.add(broker="nameserver", freeze="1h").number
-    assert processes.faults.clear() == 2
-    assert [line.fields["number"] for line in logged if line.event == "fault_removed"] == [freezing, killing]
 
 
 def test_end_of_a_block_reports_that_its_process_cant_be_restarted(processes: Cluster, fault: Say) -> None:
