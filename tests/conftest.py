@@ -31,7 +31,7 @@ gc.disable()
 def pytest_collection(session: pytest.Session) -> None:
     """Import a part of the test files, if this is one of several workers; pytest then collects all files.
 
-    In a fresh clone pytest rewrites the asserts of each file, which takes longer than everything else before the first
+    In a fresh clone pytest rewrites the asserts of each file, which takes as long as everything else before the first
     test. So each worker does that for its part, and finds the files of the other workers' parts on the disk.
     """
     worker = getattr(session.config, "workerinput", None)
@@ -81,7 +81,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     """Restore the signal mask after each test.
 
     A command blocks stop signals until the process that it turns into can handle them. In a test it turns into none.
-    A fixture for all tests would take a second of their time.
+    A fixture for all tests would take half a second of their time.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     try:
