@@ -279,11 +279,13 @@ async def ordered_consumption(check: Check) -> str:
                     await producer.send(Message(check.topic, b"%d" % number, tags=tags), queue=queue)
 
         async with check.ordered_consumer(heard, "one") as one:
-            feeding = asyncio.create_task(feed(0, 150))
+            feeding = asyncio.create_task(feed(0, 60))
             await heard.count(50)
             async with check.ordered_consumer(heard, "two") as two:
                 await own_queues(two, check.topic, 2)
-                await heard.count(400)
+                await feeding
+                feeding = asyncio.create_task(feed(60, 150))
+                await heard.count(450)  # At most 240 + 2 * 93 by the first member, however slow the other one is.
             left_s = time.monotonic()
             await own_queues(one, check.topic, 4)
             moved_ms = (time.monotonic() - left_s) * 1_000
